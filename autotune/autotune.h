@@ -1,0 +1,71 @@
+// The library: the best known configuration of a problem on the GPU at hand, and a kernel to launch
+// it. Nothing here throws, prints or exits; the caller's CUDA context and stream are used as they are.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "autotune/types.h"
+
+namespace autotune {
+
+// How good an answer is.
+enum class Match : std::uint8_t {
+  exact,            // tuned for exactly this problem on this device
+  nearest_problem,  // tuned for a similar problem on this device, checked to fit this one
+  other_device,     // tuned on another device, checked to fit this one
+  default_config,   // the performance model's choice: always fits, never measured
+};
+std::string_view to_string(Match match);
+
+struct BestOptions {
+  std::filesystem::path cache;  // empty: the user's (see `autotune cache path`)
+  std::string device;           // name or slug for a GPU that is not here; empty: that of `ordinal`
+  int ordinal = 0;              // CUDA device
+};
+
+struct BestConfig {
+  Problem problem;          // with every default filled in
+  std::string device;       // the GPU it was chosen for: "NVIDIA H200"
+  std::string config;       // canonical: "mma:block_m=128,..."
+  Match match = Match::default_config;
+  std::string from_problem; // the tuned problem it stems from, where not this one
+  double median_us = 0;     // as measured when tuned (for from_problem, if any); 0: never measured
+};
+
+// What to run `problem` with. Errors: bad_input (the problem or device name), nothing_fits, no_gpu
+// (no device name given and none here). A cache that cannot be read is an answer from the next
+// source, not an error.
+Expected<BestConfig> best_config(const Problem& problem, const BestOptions& options = {});
+
+// A compiled configuration in the caller's current CUDA context. Move-only; unloaded with its last
+// owner, which must be destroyed while that context lives.
+class Kernel {
+ public:
+  // Takes the cubin from the cache, else compiles it with NVRTC (and keeps it in the cache).
+  // Errors: no_gpu, no_compiler (not cached and no NVRTC), failed.
+  static Expected<Kernel> load(const BestConfig& best, const BestOptions& options = {});
+
+  Kernel(Kernel&&) noexcept;
+  Kernel& operator=(Kernel&&) noexcept;
+  ~Kernel();
+
+  // C = alpha * A * B + beta * C on `stream` (a CUstream / cudaStream_t; null: the default one).
+  // a, b, c: device pointers aligned to 16 bytes, c is read where the problem's beta != 0.
+  // `workspace`: workspace_bytes() of device memory, null where that is 0.
+  // Asynchronous; errors of the launch itself are returned.
+  Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
+                        void* workspace = nullptr) const;
+
+  std::int64_t workspace_bytes() const;
+
+ private:
+  struct Impl;
+  explicit Kernel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace autotune

@@ -1,0 +1,105 @@
+// What the tuner and its worker processes say to each other. Each message is one CBOR map behind a
+// 4-byte little-endian length; see channel.h. No CUDA here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/types.h"
+#include "kernels/kernel.h"
+#include "kernels/resources.h"
+#include "kernels/trial.h"
+
+namespace autotune::worker {
+
+struct CompileRequest {
+  std::uint64_t id = 0;
+  std::string source;
+  std::string entry;
+  std::string arch;                     // "sm_90a"
+  std::vector<Definition> definitions;
+};
+
+struct CompileReply {
+  std::uint64_t id = 0;
+  // ok, compile_failed; the pool itself adds compile_crashed and timed_out for lost workers.
+  Outcome outcome = Outcome::ok;
+  std::string cubin;
+  ActualResources actual;
+  std::string log;       // errors, or ptxas' report
+  double seconds = 0;
+};
+
+struct MeasureOptions {
+  double relative_error = 0.005;  // stop when the median's standard error / median is below
+  int min_samples = 7;
+  int max_samples = 60;
+  double max_ms = 60;             // of kernel time for one config
+  double behind_us = 0;           // race: stop early when clearly slower than this; 0: never
+  std::uint64_t seed = 1;         // of the inputs
+  int max_sms = 0;
+};
+
+struct MeasureRequest {
+  std::uint64_t id = 0;
+  Problem problem;
+  std::string config;             // canonical string
+  std::string cubin;
+  ActualResources actual;
+  MeasureOptions options;
+};
+
+struct MeasureReply {
+  std::uint64_t id = 0;
+  Outcome outcome = Outcome::ok;
+  std::optional<Verdict> verdict;  // what the driver refused, where it did
+  Measurement measurement;
+  std::string log;
+};
+
+// Times two sides in interleaved pairs on the same inputs: A B A B. An empty second cubin with
+// `baseline` set means the best of cuBLASLt and cuBLAS, chosen among their candidates first.
+struct CompareRequest {
+  std::uint64_t id = 0;
+  Problem problem;
+  std::string config_a;
+  std::string cubin_a;
+  std::string config_b;
+  std::string cubin_b;
+  bool baseline = false;
+  int pairs = 30;
+  MeasureOptions options;
+};
+
+struct CompareReply {
+  std::uint64_t id = 0;
+  Outcome outcome = Outcome::ok;
+  Measurement a;
+  Measurement b;
+  std::string name_b;      // "cublasLt #3", "cublasGemmEx"
+  int candidates_b = 0;    // how many candidates of the baseline were timed
+  double ratio = 0;        // median of b / a: above 1, A is faster
+  double ratio_lo = 0;     // 95 % confidence interval of that ratio
+  double ratio_hi = 0;
+  std::string log;
+};
+
+// The CBOR bytes of a message, its kind included; and back. A decoder never throws: nullopt for
+// anything that is not exactly that message.
+std::string encode(const CompileRequest& message);
+std::string encode(const CompileReply& message);
+std::string encode(const MeasureRequest& message);
+std::string encode(const MeasureReply& message);
+std::string encode(const CompareRequest& message);
+std::string encode(const CompareReply& message);
+std::string kind_of(const std::string& bytes);  // "compile_request", ...; empty where not a message
+std::optional<CompileRequest> decode_compile_request(const std::string& bytes);
+std::optional<CompileReply> decode_compile_reply(const std::string& bytes);
+std::optional<MeasureRequest> decode_measure_request(const std::string& bytes);
+std::optional<MeasureReply> decode_measure_reply(const std::string& bytes);
+std::optional<CompareRequest> decode_compare_request(const std::string& bytes);
+std::optional<CompareReply> decode_compare_reply(const std::string& bytes);
+
+}  // namespace autotune::worker

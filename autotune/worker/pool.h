@@ -1,0 +1,73 @@
+// Compile workers and the measuring worker, as the tuner sees them. Workers are processes: one that
+// crashes, hangs or eats its memory is killed and replaced, and its request is answered with that
+// outcome.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/worker/messages.h"
+
+namespace autotune::worker {
+
+struct WorkerOptions {
+  std::filesystem::path executable;       // see find_executable()
+  std::int64_t memory_limit_bytes = 4LL << 30;  // of one compile worker; 0: none
+  std::chrono::milliseconds time_limit{60'000};  // of one request
+};
+
+// The `autotune` executable that workers run: `option` where not empty, else $AUTOTUNE_WORKER, else
+// this process' own executable where that is it, else the one beside the library, else from PATH.
+Expected<std::filesystem::path> find_executable(const std::filesystem::path& option);
+
+// N compile workers. Requests are answered in any order.
+class CompilePool {
+ public:
+  static Expected<CompilePool> start(const WorkerOptions& options, int jobs);
+  CompilePool(CompilePool&&) noexcept;
+  CompilePool& operator=(CompilePool&&) noexcept;
+  ~CompilePool();  // ends the workers
+
+  void submit(CompileRequest request);
+  std::size_t pending() const;  // submitted and not yet answered
+  // Replies that are there; waits up to `timeout` for the first one. no_compiler where a worker
+  // reports that NVRTC cannot be loaded.
+  Expected<std::vector<CompileReply>> poll(std::chrono::milliseconds timeout);
+  // The version that the workers compile with, "nvrtc 13.0"; starts one worker to ask.
+  Expected<std::string> compiler();
+  void cancel();  // forgets what is queued
+
+ private:
+  struct Impl;
+  explicit CompilePool(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// One measuring worker on one GPU; it keeps its context, inputs and reference from config to
+// config, and is replaced after a fault.
+class MeasureWorker {
+ public:
+  // `device_index` as the driver counts.
+  static Expected<MeasureWorker> start(const WorkerOptions& options, int device_index);
+  MeasureWorker(MeasureWorker&&) noexcept;
+  MeasureWorker& operator=(MeasureWorker&&) noexcept;
+  ~MeasureWorker();
+
+  // One request at a time: submit, then poll until the reply is there (empty before). A lost worker
+  // answers with faulted or timed_out.
+  void submit(const MeasureRequest& request);
+  Expected<std::optional<MeasureReply>> poll(std::chrono::milliseconds timeout);
+  Expected<CompareReply> compare(const CompareRequest& request);  // waits
+
+ private:
+  struct Impl;
+  explicit MeasureWorker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace autotune::worker

@@ -1,0 +1,140 @@
+// The SQLite store of runs, trials, winners and cubins. One file per user, many readers, few
+// writers. Everything here is thread-compatible: one Store per thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/types.h"
+#include "kernels/device_spec.h"
+#include "kernels/trial.h"
+
+namespace autotune::cache {
+
+// $AUTOTUNE_CACHE, else $XDG_CACHE_HOME/autotune/cache.db, else $HOME/.cache/autotune/cache.db;
+// without a HOME the passwd entry's folder. bad_input where none of these exists.
+Expected<std::filesystem::path> default_path();
+
+enum class Access : std::uint8_t {
+  read_write,  // creates folder (0700) and file (0600) where missing
+  read_only,   // answers what is there; a missing file is an empty store
+};
+
+struct RunInfo {
+  std::string device_fingerprint;
+  std::string device_name;
+  std::string compiler;   // "nvrtc 13.0"
+  std::string driver;     // "13.0" or ""
+  std::string version;    // of this program
+  std::string options;    // canonical JSON of what restricts or steers the run
+  std::string host;
+};
+
+// What a trial is found again by: the whole problem, the device, the code and the compiler.
+struct TrialKey {
+  std::string problem_key;         // problem_key(problem)
+  std::string device_fingerprint;  // fingerprint(device)
+  std::string config;              // canonical string
+  std::string source_hash;
+  std::string compiler;
+
+  friend bool operator==(const TrialKey&, const TrialKey&) = default;
+};
+
+struct TrialRecord {
+  std::int64_t id = 0;  // assigned by the store
+  std::int64_t run = 0;
+  TrialKey key;
+  Problem problem;      // stored in columns, so that nearest problems can be searched
+  Outcome outcome = Outcome::ok;
+  std::optional<Verdict> verdict;
+  Resources predicted;
+  ActualResources actual;
+  Measurement measurement;
+  double compile_seconds = 0;
+  std::string log;
+  std::int64_t time = 0;  // seconds since the epoch
+};
+
+struct WinnerRecord {
+  TrialRecord trial;          // the winner itself
+  double lead_percent = 0;    // over the second best; 0 where there was none
+  bool tie = false;           // within the noise of the second best
+  double default_us = 0;      // what the default config took in the same run, 0 where it failed
+  double seconds = 0;         // tuning time
+};
+
+struct CubinKey {
+  std::string source_hash;
+  std::string arch;      // "sm_90a"
+  std::string compiler;  // "nvrtc 13.0"
+};
+
+struct CubinRecord {
+  std::string image;       // the ELF bytes
+  ActualResources actual;
+};
+
+struct Problems {  // of `verify`
+  std::vector<std::string> findings;  // empty: sound
+  std::int64_t trials = 0;
+  std::int64_t winners = 0;
+  std::int64_t cubins = 0;
+};
+
+class Store {
+ public:
+  // Creates or migrates the schema as needed. foreign_file for another application's database or a
+  // newer schema (never overwritten); a corrupt file is moved aside by a writer and a fresh one
+  // started, which `message()` tells; a reader gets corrupt_file. A read-only folder downgrades to
+  // reading, told by `message()`.
+  static Expected<Store> open(const std::filesystem::path& path, Access access);
+
+  Store(Store&&) noexcept;
+  Store& operator=(Store&&) noexcept;
+  ~Store();
+
+  const std::filesystem::path& path() const;
+  bool writable() const;
+  const std::string& message() const;  // something the user should be told once, or empty
+  bool gives_cubins() const;           // false where file or folder could be written by others
+
+  // One tuning session.
+  Expected<std::int64_t> begin_run(const RunInfo& info);
+  Expected<void> end_run(std::int64_t run, const std::map<std::string, std::int64_t>& rejected);
+
+  // One transaction each; a second record under the same key replaces the first.
+  Expected<void> record(TrialRecord& trial);  // fills id
+  Expected<std::optional<TrialRecord>> trial(const TrialKey& key) const;
+  Expected<std::vector<TrialRecord>> trials(const std::string& problem_key,
+                                            const std::string& device_fingerprint) const;
+
+  // The winner of a problem on a device. crown() replaces an existing one.
+  Expected<void> crown(const WinnerRecord& winner);
+  Expected<std::optional<WinnerRecord>> winner(const std::string& problem_key,
+                                               const std::string& device_fingerprint) const;
+  // All winners of a family, on one device or (empty fingerprint) on all.
+  Expected<std::vector<WinnerRecord>> winners(const std::string& family,
+                                              const std::string& device_fingerprint) const;
+  // Removes winners and trials whose problem key contains `pattern` (all where empty).
+  Expected<std::int64_t> remove(const std::string& pattern);
+
+  // Cubins carry their SHA-256, checked on reading: a damaged one is a miss (nullopt) and removed.
+  Expected<void> put_cubin(const CubinKey& key, const CubinRecord& cubin);
+  Expected<std::optional<CubinRecord>> cubin(const CubinKey& key) const;
+
+  // integrity_check, foreign keys, every cubin's hash.
+  Expected<Problems> verify() const;
+
+ private:
+  struct Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace autotune::cache

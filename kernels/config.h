@@ -1,0 +1,70 @@
+// A Config is one point of a kernel's parameter space: a kernel and one integer per parameter.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "autotune/types.h"
+
+namespace autotune {
+
+class HostTwin;
+struct Family;
+
+inline constexpr int kMaxParameters = 12;
+using ParameterValuesArray = std::array<std::int32_t, kMaxParameters>;
+
+// One tunable of a kernel. `lo..hi` is what the kernel's code can express at all; which values are
+// searched is the space's business (configs/spaces). A run-time parameter is a launch argument:
+// configs that differ only in run-time parameters share one cubin.
+struct Parameter {
+  std::string_view name;
+  std::int32_t lo;
+  std::int32_t hi;
+  std::int32_t fallback;  // value of a parameter that neither the text nor a default config gives
+  bool run_time;
+  std::string_view help;
+};
+
+struct Config {
+  const HostTwin* kernel = nullptr;  // registry object, lives for the whole program
+  ParameterValuesArray values{};   // in the order of kernel->parameters(); the rest is 0
+
+  friend bool operator==(const Config&, const Config&) = default;
+};
+
+// Canonical form: "mma:block_m=128,block_n=256,...", every parameter in the kernel's order.
+std::string to_string(const Config& config);
+
+// The value of a parameter by name, or -1 where the kernel has no such parameter.
+std::int32_t value_of(const Config& config, std::string_view parameter);
+
+// Reads "kernel:name=value,...". Omitted parameters take the value of `defaults` when that is a
+// config of the same kernel, else the parameter's fallback. Unknown kernels, unknown or repeated
+// names and values outside lo..hi are bad_input.
+Expected<Config> parse_config(std::string_view text, const Family& family,
+                              const Config* defaults = nullptr);
+
+// Calls a config's values "the same code": equal but for run-time parameters.
+bool same_code(const Config& a, const Config& b);
+
+// --exclude and --exclude-like patterns: "mma:stages=2,block_m=*", "simt", "*:block_k=128".
+// A pattern matches when its kernel name matches ("*" any) and every key=value holds.
+struct ConfigPattern {
+  std::string kernel;
+  struct Term {
+    std::string name;
+    std::int32_t value;
+    bool any;
+  };
+  std::array<Term, kMaxParameters> terms;
+  int term_count = 0;
+  std::string text;
+};
+Expected<ConfigPattern> parse_pattern(std::string_view text, const Family& family);
+bool matches(const ConfigPattern& pattern, const Config& config);
+
+}  // namespace autotune

@@ -1,0 +1,86 @@
+// What one GPU SKU can hold and how fast it is. Filled from configs/gpus/*.yaml, and for a GPU that
+// is present, from the driver's own attributes, which win.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autotune/types.h"
+
+namespace autotune {
+
+enum class Feature : std::uint32_t {
+  cp_async = 1u << 0,
+  tma = 1u << 1,
+  wgmma = 1u << 2,
+  setmaxnreg = 1u << 3,
+  tcgen05 = 1u << 4,
+};
+
+// Limits of a compute capability; bytes and counts. Source: configs/gpus/compute_capabilities.yaml.
+struct ArchLimits {
+  int cc = 0;        // 90 for 9.0
+  std::string arch;  // --gpu-architecture, "sm_90a"
+  std::int64_t smem_per_sm = 0;
+  std::int64_t smem_optin_per_block = 0;     // limit of dynamic shared memory after the opt-in
+  std::int64_t smem_reserved_per_block = 0;  // taken by the driver from each block's share
+  std::int64_t smem_granularity = 0;
+  std::int64_t static_smem_per_block = 49152;
+  int warps_per_sm = 0;
+  int threads_per_sm = 0;
+  int threads_per_block = 1024;
+  int blocks_per_sm = 0;
+  int registers_per_sm = 65536;
+  int registers_per_block = 65536;
+  int registers_per_thread = 255;
+  int register_unit_per_warp = 256;  // registers are given to a warp in steps of this many
+  int sub_partitions = 4;            // a block's warps round up to this for the register check
+  int named_barriers = 16;
+  int cluster_portable = 1;
+  std::uint32_t features = 0;             // Feature bits
+  std::vector<std::string> mma_dtypes;    // "f16", "bf16", "tf32", ...
+
+  bool has(Feature feature) const { return (features & static_cast<std::uint32_t>(feature)) != 0; }
+};
+
+struct ReadPoint {
+  double mib;
+  double us;
+};
+
+struct DeviceSpec {
+  std::string name;  // as the driver reports it: "NVIDIA H200"
+  std::string slug;  // "nvidia-h200"
+  ArchLimits limits;
+  int sm_count = 0;
+  double boost_mhz = 0;
+  std::int64_t l2_bytes = 0;
+  std::int64_t dram_bytes = 0;
+  double dram_gb_per_s = 0;
+  double f16_bf16_tflops = 0;  // dense, fp32 accumulate; 0 where not supported
+  double fp8_tflops = 0;
+  double tf32_tflops = 0;
+  double fp32_tflops = 0;
+  std::vector<std::string> unverified;  // names of fields whose value nobody verified ("?")
+  std::vector<std::string> derived;     // names of fields that are SMs x clock x rate ("p")
+
+  // Measured on such a GPU where known, else 0 / empty and the datasheet's numbers serve.
+  double launch_us = 0;                  // an empty kernel between two events
+  double measured_f16_bf16_tflops = 0;   // sustained in short bursts on random inputs
+  std::vector<ReadPoint> cold_read_us;   // time to read so many MiB from cold DRAM, ascending
+};
+
+// "NVIDIA H100 80GB HBM3" -> "nvidia-h100-80gb-hbm3".
+std::string slug_of(std::string_view device_name);
+
+// The fingerprint that winners are stored under: name, cc, SM count, opt-in shared memory and
+// memory size class (whole GiB rounded to a power-of-two fraction, so ECC does not change it).
+std::string fingerprint(const DeviceSpec& device);
+
+// Hardware floor in microseconds for moving `bytes` from cold DRAM and doing `flops` operations of
+// `dtype`; `measured` is set to whether measured curves (true) or the datasheet (false) served.
+double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured);
+
+}  // namespace autotune

@@ -1,0 +1,128 @@
+// The host twin of a device kernel: everything about it that can be known without a GPU.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/config.h"
+#include "kernels/device_spec.h"
+#include "kernels/problem.h"
+#include "kernels/resources.h"
+
+namespace autotune {
+
+// A structural constraint: a relation between parameters that the code needs to make sense at all.
+struct Constraint {
+  std::string_view name;  // "warps_divide_block_m"
+  std::string_view text;  // "block_m must be a multiple of 16 x warps_m"
+  bool (*holds)(const ParameterValuesArray& values, const KernelTraits& traits);
+};
+
+// A constant that the device source is compiled with: -Dname=value.
+using Definition = std::pair<std::string, std::string>;
+
+// One summand of a resource, for `explain`: "stages x (block_m + block_n) x block_k x 2" = 98304.
+struct Term {
+  std::string label;
+  std::string expression;  // with the config's numbers filled in
+  std::int64_t value;
+};
+
+// What the performance model needs to know about the work, from host arithmetic alone.
+struct Work {
+  enum class Unit : std::uint8_t { tensor, ffma };
+  Unit unit = Unit::tensor;
+  double unit_rate = 1.0;        // share of the device's peak that this instruction can reach
+  std::int64_t tiles_m = 0;
+  std::int64_t tiles_n = 0;
+  std::int64_t k_tiles = 0;      // per output tile
+  std::int64_t block_m = 0;
+  std::int64_t block_n = 0;
+  std::int64_t block_k = 0;
+  std::int64_t split_k = 1;
+  int stages = 1;
+  int warps = 1;
+  double flops_per_k_tile = 0;        // of one block, padding included
+  double smem_bytes_per_k_tile = 0;   // read and written in shared memory by one block
+  double load_bytes_per_k_tile = 0;   // fetched from L2 or DRAM by one block
+  double load_instructions_per_k_tile = 0;  // copy instructions issued per thread
+  double store_bytes_per_tile = 0;    // epilogue, C read included when beta != 0
+  double a_bytes = 0;                 // whole operands, unpadded
+  double b_bytes = 0;
+  double c_bytes = 0;
+  bool raster_along_n = false;        // tile order: consecutive blocks walk along n
+  int swizzle = 1;                    // width of a group of tiles in the other direction
+};
+
+struct DevicePointers {
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+  std::uint64_t c = 0;          // read where beta != 0, written always
+  std::uint64_t workspace = 0;  // Resources::workspace_bytes
+};
+
+// Everything cuLaunchKernelEx needs. `params` is the kernel's single struct parameter, by value.
+struct LaunchPlan {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};
+  std::uint32_t smem_bytes = 0;  // dynamic
+  std::array<std::byte, 512> params{};
+  std::size_t params_size = 0;
+};
+
+class HostTwin {
+ public:
+  virtual ~HostTwin() = default;
+
+  virtual std::string_view name() const = 0;
+  // Entry point in the compiled source (extern "C").
+  virtual std::string_view entry() const = 0;
+  // The whole device source: self-contained, needs no include path.
+  virtual std::string_view source() const = 0;
+  virtual std::span<const Parameter> parameters() const = 0;
+  virtual std::span<const Constraint> constraints() const = 0;
+
+  // Empty when the kernel can serve these traits on this device, else the reason in a few words.
+  virtual std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const = 0;
+
+  // Exact but for the register estimate. Defined for every value inside lo..hi, also where a
+  // structural constraint is broken (explain shows such configs too). `max_sms` > 0 caps the grid.
+  virtual Resources resources(const Config& config, const Problem& problem,
+                              const DeviceSpec& device, int max_sms) const = 0;
+  virtual std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const = 0;
+  virtual std::vector<Term> thread_terms(const Config& config) const = 0;
+  virtual std::vector<Term> register_terms(const Config& config,
+                                           const KernelTraits& traits) const = 0;
+
+  virtual std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
+                                              const DeviceSpec& device) const = 0;
+  virtual LaunchPlan launch_plan(const Config& config, const Problem& problem,
+                                 const DeviceSpec& device, const DevicePointers& pointers,
+                                 int max_sms) const = 0;
+  virtual Work work(const Config& config, const Problem& problem,
+                    const DeviceSpec& device) const = 0;
+};
+
+// A kernel family: what is computed. Its kernels are the ways to compute it.
+struct Family {
+  std::string_view name;
+  std::string_view description;
+  std::span<const HostTwin* const> kernels;
+};
+
+std::span<const Family* const> families();
+const Family* find_family(std::string_view name);          // nullptr where unknown
+const HostTwin* find_kernel(const Family& family, std::string_view name);
+
+// SHA-256 (hex) of everything that decides the compiled code: source, entry, definitions. With the
+// architecture and the compiler's version it is the key of a cubin.
+std::string source_hash(const Config& config, const KernelTraits& traits, const DeviceSpec& device);
+
+}  // namespace autotune

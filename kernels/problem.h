@@ -1,0 +1,68 @@
+// Problem's meaning: names of its parts, its checks, its key, its sizes in bytes and operations.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autotune/types.h"
+
+namespace autotune {
+
+std::string_view to_string(DType dtype);
+std::string_view to_string(Layout layout);
+std::string_view to_string(TimingMode mode);
+std::optional<DType> parse_dtype(std::string_view text);
+std::optional<Layout> parse_layout(std::string_view text);
+std::optional<TimingMode> parse_timing_mode(std::string_view text);
+
+// "bf16, fp16, tf32, fp32" and so on, for messages that list what is accepted.
+std::string accepted_dtypes();
+std::string accepted_layouts();
+
+// Decimal digits only, 1 to 2^31-1; the one parser of dimensions for command line and YAML.
+// `what` names the value in the message ("--m", "m").
+Expected<std::int64_t> parse_dimension(std::string_view what, std::string_view text);
+
+// Bytes of one stored element: 2 for bf16 and fp16, 4 for tf32 and fp32.
+int storage_bytes(DType dtype);
+
+// The output type that a dtype has when none is asked for (tf32 -> fp32, else the dtype itself).
+DType default_out_dtype(DType dtype);
+
+// True when k is the contiguous direction of the operand.
+bool a_is_k_major(Layout layout);
+bool b_is_k_major(Layout layout);
+
+// Validates every field and fills leading dimensions that are 0. bad_input names the field.
+Expected<Problem> checked(Problem problem);
+
+// Bytes to which each row of an operand is aligned (16, 8, 4 or 2), its base being 16-byte aligned.
+int row_alignment(std::int64_t leading_dimension, DType dtype);
+
+// "gemm m=4096 n=4096 k=4096 dtype=bf16 out=bf16 layout=tn align=16/16/16 beta=0 mode=cold":
+// everything that decides which configuration is best, for a checked problem.
+std::string problem_key(const Problem& problem);
+
+// "4096x4096x4096 bf16 tn", with only the unusual parts added.
+std::string describe(const Problem& problem);
+
+// 2 m n k, and the bytes of A, B and C that must cross DRAM at least once (C twice if beta != 0).
+double flops(const Problem& problem);
+double compulsory_bytes(const Problem& problem);
+
+// What compiled code depends on besides the config. Dimensions are run-time arguments.
+struct KernelTraits {
+  DType dtype = DType::bf16;
+  DType out_dtype = DType::bf16;
+  Layout layout = Layout::tn;
+  std::int8_t align_a = 16;  // bytes, see row_alignment
+  std::int8_t align_b = 16;
+  std::int8_t align_c = 16;
+
+  friend bool operator==(const KernelTraits&, const KernelTraits&) = default;
+};
+KernelTraits traits_of(const Problem& problem);
+
+}  // namespace autotune

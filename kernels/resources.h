@@ -1,0 +1,37 @@
+// What a config needs (predicted by the host twin) and what its cubin really takes.
+#pragma once
+
+#include <cstdint>
+
+namespace autotune {
+
+// Predicted from a Config alone. Bytes, threads, registers per thread.
+struct Resources {
+  std::int64_t smem_bytes = 0;         // dynamic shared memory per block
+  std::int32_t static_smem_bytes = 0;  // static shared memory per block
+  std::int32_t threads = 0;            // per block, the sum over roles
+  std::int32_t min_blocks = 1;         // second number of __launch_bounds__
+  std::int32_t registers = 0;          // estimate per thread, at most the launch cap
+  std::int32_t register_demand = 0;    // the same estimate without the cap: above it ptxas spills
+  std::int32_t barriers = 0;           // named barriers, 0 included
+  std::int32_t cluster = 1;            // blocks per cluster
+  std::int64_t grid = 0;               // blocks of the whole launch
+  std::int64_t workspace_bytes = 0;    // device memory besides A, B and C
+};
+
+// Read from a cubin (ELF attributes) and the compiler's log.
+struct ActualResources {
+  std::int32_t registers = 0;
+  std::int32_t static_smem_bytes = 0;
+  std::int32_t stack_bytes = 0;
+  std::int32_t spill_store_bytes = 0;
+  std::int32_t spill_load_bytes = 0;
+  std::int32_t barriers = 0;
+  std::int32_t max_threads = 0;  // CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK as compiled
+  std::int32_t cluster = 1;
+  bool serialised = false;       // ptxas serialised wgmma (C7510 and the like)
+
+  friend bool operator==(const ActualResources&, const ActualResources&) = default;
+};
+
+}  // namespace autotune

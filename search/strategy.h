@@ -1,0 +1,36 @@
+// Strategies: which survivors to measure next. They see only the ranked list and what was measured.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/trial.h"
+#include "search/plan.h"
+
+namespace autotune::search {
+
+struct Observation {
+  std::size_t candidate;  // index into Plan::survivors
+  Outcome outcome;
+  double median_us;       // only for Outcome::ok
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  virtual std::string_view name() const = 0;
+  // The next batch: indices into Plan::survivors that were never returned before, at most `limit`.
+  // Empty: the strategy is done. The first batch always holds index 0, the default config.
+  virtual std::vector<std::size_t> next(std::span<const Observation> history,
+                                        std::size_t limit) = 0;
+};
+
+// "exhaustive", "random", "model". bad_input lists them for any other name. `plan` must outlive it.
+Expected<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const Plan& plan,
+                                                  std::uint64_t seed);
+
+}  // namespace autotune::search
