@@ -1,0 +1,257 @@
+// The JSON documents that commands write with --json, as functions from plain structs to text.
+// Every document starts with "schema": 1. Keys are stable: each is always there, null where its
+// value is not known or was not asked for; NaN and infinity become null too. A `device` is the
+// GPU's name, a `config` the canonical string, a `problem` an object with every field of
+// autotune::Problem (leading dimensions filled in). The text ends with a newline.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autotune/types.h"
+#include "kernels/device_spec.h"
+
+namespace autotune::io {
+
+inline constexpr int kJsonSchema = 1;
+
+using Counts = std::map<std::string, std::int64_t>;
+
+// --- plan ---
+
+struct RankedJson {
+  std::string config;
+  double predicted_us = 0;
+  std::int64_t smem_bytes = 0;  // dynamic + static
+  int threads = 0;
+  int registers = 0;
+  int blocks_per_sm = 0;
+};
+
+struct CompileJson {
+  std::int64_t compiled = 0;  // tried, failures included
+  std::int64_t failed = 0;
+  std::int64_t mismatches = 0;
+  double seconds = 0;
+};
+
+struct AuditJson {
+  std::int64_t sampled = 0;
+  std::int64_t false_passes = 0;
+  std::int64_t false_rejects = 0;
+};
+
+struct PlanRowJson {
+  Problem problem;
+  std::int64_t generated = 0;
+  Counts rejected;  // rule -> count
+  std::int64_t survivors = 0;
+  std::string default_config;  // empty where nothing fits: null
+  std::vector<RankedJson> ranked;
+  std::optional<CompileJson> compile;
+  std::optional<AuditJson> audit;
+  std::string error;  // empty: null. Why this row has no plan
+};
+
+// {device, problem, generated, ...} for one problem; {device, rows: [...]} with `suite`.
+struct PlanJson {
+  std::string device;
+  std::optional<std::string> suite;  // its name; set: rows
+  std::vector<PlanRowJson> rows;     // exactly one without a suite
+};
+std::string to_json(const PlanJson& document);
+
+// --- explain ---
+
+struct TermJson {
+  std::string label;
+  std::string expression;
+  std::int64_t value = 0;
+};
+
+struct TimeTermJson {
+  std::string label;
+  double us = 0;
+};
+
+struct VerdictJson {
+  std::string rule;  // "shared_memory", "structure:warps_divide_block_m"
+  std::int64_t required = 0;
+  std::int64_t limit = 0;
+  std::string text;  // the sentence that a person sees
+};
+
+struct ExplainJson {
+  std::string device;
+  Problem problem;
+  std::string config;
+  bool fits = false;
+  std::int64_t smem_bytes = 0;  // dynamic + static
+  std::int64_t static_smem_bytes = 0;
+  int threads = 0;
+  int registers = 0;
+  int register_demand = 0;
+  int barriers = 0;
+  int cluster = 1;
+  int blocks_per_sm = 0;
+  std::int64_t grid = 0;
+  std::int64_t workspace_bytes = 0;
+  std::vector<TermJson> smem_terms;
+  std::vector<TermJson> thread_terms;
+  std::vector<TermJson> register_terms;
+  std::vector<VerdictJson> verdicts;
+  double predicted_us = 0;  // 0: null
+  std::vector<TimeTermJson> time_terms;
+  std::string nearest;              // the nearest config that fits; empty: null
+  double nearest_predicted_us = 0;  // 0: null
+};
+std::string to_json(const ExplainJson& document);
+
+// --- tune ---
+
+struct TuneRowJson {
+  Problem problem;
+  std::string winner;    // empty where none was found: null
+  double median_us = 0;  // 0: null
+  double tflops = 0;     // 0: null
+  Counts trials;         // outcome -> count
+  double seconds = 0;
+  std::string match;      // "exact"; empty: null
+  double default_us = 0;  // the default config in the same run; 0: null
+  double lead_percent = 0;
+  bool tie = false;
+  bool crowned = false;
+  bool cancelled = false;
+  std::int64_t reused = 0;  // trials answered by the cache
+  std::string error;        // empty: null
+};
+
+struct TuneJson {
+  std::string device;
+  std::vector<TuneRowJson> rows;
+};
+std::string to_json(const TuneJson& document);
+
+// --- bench ---
+
+struct BaselineJson {
+  std::string name;  // "cublasLt #3"
+  double median_us = 0;
+  int candidates = 0;
+};
+
+struct BenchRowJson {
+  Problem problem;  // its family is the row's `family`
+  std::string config;
+  std::string match;            // where the config comes from: "exact", ..., "given"
+  double median_us = 0;         // 0: null
+  double median_rel_error = 0;  // standard error of the median / median
+  double tflops = 0;            // 0: null
+  double floor_percent = 0;     // 0: null
+  bool floor_measured = false;  // measured read curve and rate; else the datasheet's numbers
+  double rel_error = 0;         // of the result: |out - ref|_F / |ref|_F
+  std::optional<BaselineJson> baseline;
+  std::optional<double> speedup;  // baseline time / ours
+  double speedup_lo = 0;          // 95 % confidence interval; written where speedup is set
+  double speedup_hi = 0;
+  std::string error;  // empty: null
+};
+
+struct BenchJson {
+  std::string device;
+  std::vector<BenchRowJson> rows;
+  std::optional<double> geomean_speedup;
+  std::optional<double> min_speedup;
+};
+std::string to_json(const BenchJson& document);
+
+// --- best ---
+
+struct BestRowJson {
+  Problem problem;
+  std::string config;
+  std::string match;         // "exact", "nearest_problem", "other_device", "default"
+  std::string from_problem;  // empty: null
+  double median_us = 0;      // 0, never measured: null
+  std::string error;         // empty: null
+};
+
+// {device, problem, config, ...} for one problem; {device, rows: [...]} with `suite`.
+struct BestJson {
+  std::string device;
+  std::optional<std::string> suite;
+  std::vector<BestRowJson> rows;
+};
+std::string to_json(const BestJson& document);
+
+// --- devices ---
+
+struct PresentJson {
+  int index = 0;
+  DeviceSpec device;
+};
+
+struct DevicesJson {
+  std::vector<PresentJson> present;
+  std::string why_none;  // why no GPU can be asked here; empty: null
+  std::vector<DeviceSpec> known;
+};
+std::string to_json(const DevicesJson& document);
+
+// --- cache ---
+
+struct CachePathJson {
+  std::string path;
+  bool exists = false;
+};
+std::string to_json(const CachePathJson& document);
+
+struct CachedTrialJson {
+  std::string config;
+  std::string outcome;
+  double median_us = 0;  // 0: null
+  std::string log;       // empty: null
+};
+
+struct CachedWinnerJson {
+  std::string device;
+  Problem problem;
+  std::string config;
+  double median_us = 0;
+  double tflops = 0;
+  double default_us = 0;  // 0: null
+  double lead_percent = 0;
+  bool tie = false;
+  std::string compiler;
+  std::string source_hash;
+  std::int64_t time = 0;                // seconds since the epoch
+  std::vector<CachedTrialJson> trials;  // only `show` writes them
+};
+
+// `list` and `show`: {path, action, winners: [...]}; only `show` has trials.
+struct CacheListJson {
+  std::string path;
+  bool show = false;
+  std::vector<CachedWinnerJson> winners;
+};
+std::string to_json(const CacheListJson& document);
+
+struct CacheVerifyJson {
+  std::string path;
+  std::vector<std::string> findings;  // empty: sound
+  std::int64_t trials = 0;
+  std::int64_t winners = 0;
+  std::int64_t cubins = 0;
+};
+std::string to_json(const CacheVerifyJson& document);
+
+struct CacheRemoveJson {
+  std::string path;
+  std::int64_t removed = 0;
+};
+std::string to_json(const CacheRemoveJson& document);
+
+}  // namespace autotune::io
