@@ -14,6 +14,15 @@
 
 namespace autotune::worker {
 
+// The first message of every worker, before it reads a request: it is ready, or it cannot work here
+// (no_compiler, no_gpu) and ends.
+struct Hello {
+  bool ok = true;
+  std::string what;  // "nvrtc 13.0" of a compile worker, the driver's "13.0" of a measuring one
+  ErrorCode code = ErrorCode::failed;  // where not ok
+  std::string message;
+};
+
 struct CompileRequest {
   std::uint64_t id = 0;
   std::string source;
@@ -88,6 +97,7 @@ struct CompareReply {
 
 // The CBOR bytes of a message, its kind included; and back. A decoder never throws: nullopt for
 // anything that is not exactly that message.
+std::string encode(const Hello& message);
 std::string encode(const CompileRequest& message);
 std::string encode(const CompileReply& message);
 std::string encode(const MeasureRequest& message);
@@ -95,6 +105,7 @@ std::string encode(const MeasureReply& message);
 std::string encode(const CompareRequest& message);
 std::string encode(const CompareReply& message);
 std::string kind_of(const std::string& bytes);  // "compile_request", ...; empty where not a message
+std::optional<Hello> decode_hello(const std::string& bytes);
 std::optional<CompileRequest> decode_compile_request(const std::string& bytes);
 std::optional<CompileReply> decode_compile_reply(const std::string& bytes);
 std::optional<MeasureRequest> decode_measure_request(const std::string& bytes);
