@@ -27,7 +27,7 @@ struct CompileRequest {
   std::uint64_t id = 0;
   std::string source;
   std::string entry;
-  std::string arch;                     // "sm_90a"
+  std::string arch;  // "sm_90a"
   std::vector<Definition> definitions;
 };
 
@@ -37,7 +37,7 @@ struct CompileReply {
   Outcome outcome = Outcome::ok;
   std::string cubin;
   ActualResources actual;
-  std::string log;       // errors, or ptxas' report
+  std::string log;  // errors, or ptxas' report
   double seconds = 0;
 };
 
@@ -45,16 +45,16 @@ struct MeasureOptions {
   double relative_error = 0.005;  // stop when the median's standard error / median is below
   int min_samples = 7;
   int max_samples = 60;
-  double max_ms = 60;             // of kernel time for one config
-  double behind_us = 0;           // race: stop early when clearly slower than this; 0: never
-  std::uint64_t seed = 1;         // of the inputs
+  double max_ms = 60;      // of kernel time for one config
+  double behind_us = 0;    // race: stop early when clearly slower than this; 0: never
+  std::uint64_t seed = 1;  // of the inputs
   int max_sms = 0;
 };
 
 struct MeasureRequest {
   std::uint64_t id = 0;
   Problem problem;
-  std::string config;             // canonical string
+  std::string config;  // canonical string
   std::string cubin;
   ActualResources actual;
   MeasureOptions options;
@@ -87,10 +87,10 @@ struct CompareReply {
   Outcome outcome = Outcome::ok;
   Measurement a;
   Measurement b;
-  std::string name_b;      // "cublasLt #3", "cublasGemmEx"
-  int candidates_b = 0;    // how many candidates of the baseline were timed
-  double ratio = 0;        // median of b / a: above 1, A is faster
-  double ratio_lo = 0;     // 95 % confidence interval of that ratio
+  std::string name_b;    // "cublasLt #3", "cublasGemmEx"
+  int candidates_b = 0;  // how many candidates of the baseline were timed
+  double ratio = 0;      // median of b / a: above 1, A is faster
+  double ratio_lo = 0;   // 95 % confidence interval of that ratio
   double ratio_hi = 0;
   std::string log;
 };

@@ -16,8 +16,8 @@
 namespace autotune::worker {
 
 struct WorkerOptions {
-  std::filesystem::path executable;       // see find_executable()
-  std::int64_t memory_limit_bytes = 4LL << 30;  // of one compile worker; 0: none
+  std::filesystem::path executable;              // see find_executable()
+  std::int64_t memory_limit_bytes = 4LL << 30;   // of one compile worker; 0: none
   std::chrono::milliseconds time_limit{60'000};  // of one request
 };
 
