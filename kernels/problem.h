@@ -42,7 +42,8 @@ Expected<Problem> checked(Problem problem);
 int row_alignment(std::int64_t leading_dimension, DType dtype);
 
 // "gemm m=4096 n=4096 k=4096 dtype=bf16 out=bf16 layout=tn align=16/16/16 beta=0 mode=cold":
-// everything that decides which configuration is best, for a checked problem.
+// everything that decides which configuration is best, for a checked problem. Leading dimensions
+// count by their alignment (bytes of A's, B's and C's rows), beta as "0" or "nonzero".
 std::string problem_key(const Problem& problem);
 
 // "4096x4096x4096 bf16 tn", with only the unusual parts added.
@@ -60,6 +61,7 @@ struct KernelTraits {
   std::int8_t align_a = 16;  // bytes, see row_alignment
   std::int8_t align_b = 16;
   std::int8_t align_c = 16;
+  bool beta = false;  // C is read as well
 
   friend bool operator==(const KernelTraits&, const KernelTraits&) = default;
 };

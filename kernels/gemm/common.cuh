@@ -1,0 +1,162 @@
+// What the GEMM kernels share on the device: element types, tile order, and the PTX they are made
+// of. Everything is compiled by bare NVRTC: no header is included.
+//
+// Constants that the host twin defines for every kernel:
+//   DTYPE, OUT_DTYPE   0 bf16, 1 fp16, 2 tf32, 3 fp32
+//   A_K_MAJOR, B_K_MAJOR          1 where k is the contiguous direction
+//   HAS_BETA                      1 where C is read as well
+//   ALIGN_A, ALIGN_B, ALIGN_C     bytes to which every row starts aligned
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+#define DTYPE_BF16 0
+#define DTYPE_FP16 1
+#define DTYPE_TF32 2
+#define DTYPE_FP32 3
+
+#if __CUDA_ARCH__ >= 800
+#define HAS_CP_ASYNC 1
+#else
+#define HAS_CP_ASYNC 0
+#endif
+
+constexpr int kElementBytes = (DTYPE == DTYPE_BF16 || DTYPE == DTYPE_FP16) ? 2 : 4;
+constexpr int kOutBytes = (OUT_DTYPE == DTYPE_BF16 || OUT_DTYPE == DTYPE_FP16) ? 2 : 4;
+
+struct TileIndex {
+  int m;
+  int n;
+};
+
+// Output tile of the id-th block: groups of `swizzle` tiles in one direction, walked along the
+// other, so that the tiles in flight share rows of A and columns of B in the L2.
+__device__ __forceinline__ TileIndex tile_of(u32 id, const GemmArgs& args) {
+  const u32 along = args.raster ? args.tiles_n : args.tiles_m;
+  const u32 across = args.raster ? args.tiles_m : args.tiles_n;
+  const u32 per_group = along * args.swizzle;
+  const u32 first = id / per_group * args.swizzle;
+  const u32 width = min(across - first, u32(args.swizzle));
+  const u32 in_group = id % per_group;
+  const int walk = int(in_group / width);
+  const int step = int(first + in_group % width);
+  return args.raster ? TileIndex{step, walk} : TileIndex{walk, step};
+}
+
+__device__ __forceinline__ u32 shared_address(const void* pointer) {
+  return u32(__cvta_generic_to_shared(pointer));
+}
+
+// Copies kBytes (4, 8 or 16) to shared memory; bytes past `valid` become zero and are not read.
+template <int kBytes>
+__device__ __forceinline__ void cp_async(u32 shared, const void* global, int valid) {
+#if HAS_CP_ASYNC
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(shared),
+                 "l"(global), "r"(valid)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(shared), "l"(global),
+                 "n"(kBytes), "r"(valid)
+                 : "memory");
+  }
+#endif
+}
+
+__device__ __forceinline__ void cp_async_commit() {
+#if HAS_CP_ASYNC
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+
+template <int kPending>
+__device__ __forceinline__ void cp_async_wait() {
+#if HAS_CP_ASYNC
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void store_shared_16(u32 shared, uint4 value) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"r"(shared), "r"(value.x),
+               "r"(value.y), "r"(value.z), "r"(value.w)
+               : "memory");
+}
+
+// Reads up to 16 bytes element by element, zero past `valid`: rows that no wider load may touch.
+__device__ __forceinline__ uint4 load_elements(const void* global, int valid) {
+  u32 words[4] = {0, 0, 0, 0};
+  if constexpr (kElementBytes == 2) {
+    const u16* source = static_cast<const u16*>(global);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (i * 2 < valid) words[i / 2] |= u32(source[i]) << (16 * (i % 2));
+    }
+  } else {
+    const u32* source = static_cast<const u32*>(global);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (i * 4 < valid) words[i] = source[i];
+    }
+  }
+  return uint4{words[0], words[1], words[2], words[3]};
+}
+
+// Moves one 16-byte chunk to shared memory by the widest way that `kAlign` permits.
+template <int kAlign>
+__device__ __forceinline__ void copy_chunk(u32 shared, const void* global, int valid) {
+  if constexpr (HAS_CP_ASYNC && kAlign >= 4) {
+#pragma unroll
+    for (int i = 0; i < 16; i += kAlign) {
+      const int part = min(max(valid - i, 0), kAlign);
+      cp_async<kAlign>(shared + i, static_cast<const char*>(global) + (part > 0 ? i : 0), part);
+    }
+  } else if (kAlign == 16 && valid == 16) {
+    store_shared_16(shared, *static_cast<const uint4*>(global));
+  } else {
+    store_shared_16(shared, load_elements(global, valid));
+  }
+}
+
+__device__ __forceinline__ u16 to_half_bits(float value) {
+  u16 bits;
+  if constexpr (OUT_DTYPE == DTYPE_BF16) {
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;\n" : "=h"(bits) : "f"(value));
+#else
+    bits = 0;  // the host twin offers no bf16 below sm_80
+#endif
+  } else {
+    asm("cvt.rn.f16.f32 %0, %1;\n" : "=h"(bits) : "f"(value));
+  }
+  return bits;
+}
+
+__device__ __forceinline__ float from_half_bits(u16 bits) {
+  float value;
+  if constexpr (OUT_DTYPE == DTYPE_BF16) {
+    value = __uint_as_float(u32(bits) << 16);
+  } else {
+    asm("cvt.f32.f16 %0, %1;\n" : "=f"(value) : "h"(bits));
+  }
+  return value;
+}
+
+// One element of C as fp32, and back to its storage type.
+__device__ __forceinline__ float load_output(const void* c, i64 index) {
+  if constexpr (kOutBytes == 2) {
+    return from_half_bits(static_cast<const u16*>(c)[index]);
+  } else {
+    return static_cast<const float*>(c)[index];
+  }
+}
+
+__device__ __forceinline__ void store_output(void* c, i64 index, float value) {
+  if constexpr (kOutBytes == 2) {
+    static_cast<u16*>(c)[index] = to_half_bits(value);
+  } else {
+    static_cast<float*>(c)[index] = value;
+  }
+}
