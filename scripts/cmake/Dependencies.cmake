@@ -1,4 +1,4 @@
-# Every third-party library under one name each: at::fmt, at::yaml, at::sqlite, at::cuda_headers...
+# Every third-party library under one name each: at_fmt, at_log, at_yaml, at_sqlite, at_cuda_headers.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
@@ -10,27 +10,35 @@ find_package(yaml-cpp REQUIRED)
 find_package(SQLite3 REQUIRED)
 
 add_library(at_fmt INTERFACE)
+target_link_libraries(at_fmt INTERFACE fmt::fmt-header-only tl::expected)
+
+# spdlog header-only beside a header-only fmt; its own target would link libfmt.
+add_library(at_log INTERFACE)
+target_link_libraries(at_log INTERFACE at_fmt Threads::Threads)
+target_compile_definitions(at_log INTERFACE SPDLOG_FMT_EXTERNAL)
+target_include_directories(at_log SYSTEM INTERFACE
+  $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
+
 add_library(at_yaml INTERFACE)
 add_library(at_sqlite INTERFACE)
-target_link_libraries(at_fmt INTERFACE fmt::fmt-header-only tl::expected)
 if(AUTOTUNE_PORTABLE)
   find_library(AUTOTUNE_YAML_A libyaml-cpp.a REQUIRED)
   find_library(AUTOTUNE_SQLITE_A libsqlite3.a REQUIRED)
   target_link_libraries(at_yaml INTERFACE ${AUTOTUNE_YAML_A})
-  target_link_libraries(at_sqlite INTERFACE ${AUTOTUNE_SQLITE_A} ${CMAKE_DL_LIBS} Threads::Threads)
+  target_link_libraries(at_sqlite INTERFACE ${AUTOTUNE_SQLITE_A} ${CMAKE_DL_LIBS} Threads::Threads m)
   add_link_options(-static-libstdc++ -static-libgcc)
 else()
-  target_link_libraries(at_yaml INTERFACE yaml-cpp)
+  if(TARGET yaml-cpp::yaml-cpp)  # since 0.8
+    target_link_libraries(at_yaml INTERFACE yaml-cpp::yaml-cpp)
+  else()
+    target_link_libraries(at_yaml INTERFACE yaml-cpp)
+  endif()
   target_link_libraries(at_sqlite INTERFACE SQLite::SQLite3)
 endif()
 
-# spdlog header-only beside a header-only fmt, whichever way the distribution built it.
-add_library(at_log INTERFACE)
-target_link_libraries(at_log INTERFACE spdlog::spdlog_header_only at_fmt)
-
 # CUDA: headers only. Every CUDA library is opened at run time.
 find_path(AUTOTUNE_CUDA_H cuda.h
-          HINTS ${AUTOTUNE_CUDA_INCLUDE} ${CMAKE_SOURCE_DIR}/build/cuda/include $ENV{CUDA_HOME}/include
-                /usr/local/cuda/include REQUIRED)
+          HINTS ${AUTOTUNE_CUDA_INCLUDE} $ENV{CUDA_HOME}/include /usr/local/cuda/include
+                ${CMAKE_SOURCE_DIR}/build/cuda/include REQUIRED)
 add_library(at_cuda_headers INTERFACE)
-target_include_directories(at_cuda_headers SYSTEM INTERFACE ${AUTOTUNE_CUDA_H})
+target_include_directories(at_cuda_headers SYSTEM INTERFACE $<BUILD_INTERFACE:${AUTOTUNE_CUDA_H}>)

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# A whole round on a machine with a GPU, from files that were built elsewhere (scripts/portable.sh
+# gpu_tests): needs nothing there but the driver and NVRTC. Logs and JSON go into OUT.
+#   gpu_round.sh OUT [PART...]                     all parts, or those named
+#   gpu_round.sh OUT --time CONFIGS [OPTION...]    times each line of the file CONFIGS on one problem
+# Parts:
+#   --tests      GPU tests, where a missing GPU is a failure
+#   --sanitize   compute-sanitizer: memcheck, racecheck and synccheck on a spread of configs
+#   --tune       tunes the suite into OUT/cache.db
+#   --bench      times the suite's winners beside cuBLAS
+# Environment: SUITE (gemm), BUDGET (seconds of tuning per problem, 20), PART_LIMIT (seconds per
+# part, 540), BIN (build/portable/bin). Each part runs though one before it failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+out=${1:?usage: gpu_round.sh OUT [--tests] [--sanitize] [--tune] [--bench] | OUT --time CONFIGS ...}
+shift
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+bin=$(cd "${BIN:-build/portable/bin}" && pwd) || exit 2
+suite=${SUITE:-gemm}
+limit=${PART_LIMIT:-540}
+export AUTOTUNE_CACHE=$out/cache.db AUTOTUNE_WORKER=$bin/autotune
+failed=()
+
+# part NAME COMMAND...: within the time limit; what it prints is shown and kept.
+part() {
+  local name=$1 begin=$SECONDS rc=0
+  shift
+  echo "== $name"
+  timeout --kill-after=10 "$limit" "$@" 2>&1 </dev/null | tee "$out/$name.log"
+  rc=${PIPESTATUS[0]}
+  echo "== $name: status $rc, $((SECONDS - begin)) s"
+  [ "$rc" -eq 0 ] || failed+=("$name")
+}
+
+sanitize() {
+  local tool=$1
+  part "$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
+    --print-limit 5 "$bin/gpu_tests" "[sanitize]"
+  # Some virtual machines let no sanitizer near the GPU; that says nothing about the kernels.
+  if grep -q 'Device not supported' "$out/$tool.log"; then
+    echo "SKIPPED: $tool does not support this machine's GPU"
+    unset 'failed[-1]'
+  fi
+}
+
+time_configs() {
+  local configs=$1 config number=0
+  shift
+  while IFS= read -r config; do
+    [ -n "$config" ] || continue
+    number=$((number + 1))
+    if timeout 60 "$bin/autotune" bench gemm "$@" --config "$config" --json "$out/one.json" \
+      >"$out/one.log" 2>&1 </dev/null; then
+      awk -v config="$config" '
+        match($0, /"(median_us|tflops|floor_percent)": *[0-9.]+/) {
+          split(substr($0, RSTART, RLENGTH), pair, /": */)
+          value[substr(pair[1], 2)] = pair[2]
+        }
+        END {
+          printf "%10.2f us  %7.1f TFLOP/s  %5.1f %% of the floor  %s\n",
+                 value["median_us"], value["tflops"], value["floor_percent"], config
+        }' "$out/one.json"
+    else
+      printf 'failed: %s: %s\n' "$config" "$(tail -n 1 "$out/one.log")"
+      failed+=("config $number")
+    fi
+  done <"$configs" | tee "$out/times.txt"
+  echo "== fastest first"
+  grep ' us ' "$out/times.txt" | sort -n | head -n 20
+}
+
+if [ "${1:-}" = --time ]; then
+  time_configs "${@:2}"
+else
+  [ $# -gt 0 ] || set -- --tests --sanitize --tune --bench
+  for name in "$@"; do
+    case $name in
+      --tests) part tests env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" ;;
+      --sanitize) for tool in memcheck racecheck synccheck; do sanitize "$tool"; done ;;
+      --tune)
+        part tune "$bin/autotune" tune --suite "$suite" --budget "${BUDGET:-20}" \
+          --json "$out/tune.json"
+        ;;
+      --bench)
+        part bench "$bin/autotune" bench --suite "$suite" --baseline cublas \
+          --json "$out/bench.json"
+        ;;
+      *) echo "unknown part $name" >&2; exit 2 ;;
+    esac
+  done
+fi
+
+if [ ${#failed[@]} -ne 0 ]; then
+  echo "Failed: ${failed[*]}"
+  exit 1
+fi
+echo "All parts passed."
