@@ -30,6 +30,7 @@ enum class Rule : std::uint8_t {
 inline constexpr int kRuleCount = 13;
 
 std::string_view to_string(Rule rule);
+std::optional<Rule> parse_rule(std::string_view text);
 bool is_hard(Rule rule);     // audited: cannot run
 bool is_quality(Rule rule);  // switched off by --keep-slow
 

@@ -1,0 +1,207 @@
+#include "kernels/problem.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace autotune {
+namespace {
+
+constexpr std::int64_t kMaxDimension = std::numeric_limits<std::int32_t>::max();
+
+template <class T>
+struct Name {
+  T value;
+  std::string_view text;
+};
+
+constexpr std::array<Name<DType>, 4> kDTypes = {
+    {{DType::bf16, "bf16"}, {DType::fp16, "fp16"}, {DType::tf32, "tf32"}, {DType::fp32, "fp32"}}};
+constexpr std::array<Name<Layout>, 4> kLayouts = {
+    {{Layout::tn, "tn"}, {Layout::tt, "tt"}, {Layout::nn, "nn"}, {Layout::nt, "nt"}}};
+constexpr std::array<Name<TimingMode>, 2> kModes = {
+    {{TimingMode::cold, "cold"}, {TimingMode::hot, "hot"}}};
+
+// Empty for a value that is no member, which a caller of the C++ API can construct.
+template <class T, std::size_t N>
+std::string_view name_of(const std::array<Name<T>, N>& names, T value) {
+  for (const auto& name : names) {
+    if (name.value == value) return name.text;
+  }
+  return {};
+}
+
+template <class T, std::size_t N>
+std::optional<T> value_named(const std::array<Name<T>, N>& names, std::string_view text) {
+  for (const auto& name : names) {
+    if (name.text == text) return name.value;
+  }
+  return std::nullopt;
+}
+
+template <class T, std::size_t N>
+std::string listed(const std::array<Name<T>, N>& names) {
+  std::string list;
+  for (const auto& name : names) {
+    if (!list.empty()) list += ", ";
+    list += name.text;
+  }
+  return list;
+}
+
+bool writes(DType dtype, DType out) {
+  return out == DType::fp32 || (out == dtype && out != DType::tf32);
+}
+
+std::int64_t tight_lda(const Problem& p) { return a_is_k_major(p.layout) ? p.k : p.m; }
+std::int64_t tight_ldb(const Problem& p) { return b_is_k_major(p.layout) ? p.k : p.n; }
+std::int64_t tight_ldc(const Problem& p) { return p.n; }
+
+// Fills a leading dimension of 0; the message where it cannot be.
+std::string settle_leading(std::string_view name, std::int64_t tight, std::int64_t& value) {
+  if (value == 0) value = tight;
+  if (value >= tight && value <= kMaxDimension) return {};
+  return fmt::format("{} = {} is not possible for this problem: give {} to {}, or 0 for {}", name,
+                     value, tight, kMaxDimension, tight);
+}
+
+std::string wrong_field(const Problem& p) {
+  if (p.family.empty()) return "family is empty: name a kernel family, for example gemm";
+  for (const auto& [name, value] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}}) {
+    if (value < 1 || value > kMaxDimension) {
+      return fmt::format("{} = {} is out of range: give 1 to {}", name, value, kMaxDimension);
+    }
+  }
+  if (name_of(kDTypes, p.dtype).empty()) {
+    return fmt::format("dtype is not one of {}", accepted_dtypes());
+  }
+  if (name_of(kDTypes, p.out_dtype).empty() || !writes(p.dtype, p.out_dtype)) {
+    const DType own = default_out_dtype(p.dtype);
+    return fmt::format("out_dtype {} does not go with dtype {}: give {}{}",
+                       name_of(kDTypes, p.out_dtype), to_string(p.dtype), to_string(own),
+                       own == DType::fp32 ? "" : " or fp32");
+  }
+  if (name_of(kLayouts, p.layout).empty()) {
+    return fmt::format("layout is not one of {}", accepted_layouts());
+  }
+  if (name_of(kModes, p.mode).empty()) {
+    return fmt::format("mode is not one of {}", listed(kModes));
+  }
+  for (const auto& [name, value] : {std::pair{"alpha", p.alpha}, {"beta", p.beta}}) {
+    if (!std::isfinite(value)) {
+      return fmt::format("{} = {} is not a finite number", name, value);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(DType dtype) { return name_of(kDTypes, dtype); }
+std::string_view to_string(Layout layout) { return name_of(kLayouts, layout); }
+std::string_view to_string(TimingMode mode) { return name_of(kModes, mode); }
+std::optional<DType> parse_dtype(std::string_view text) { return value_named(kDTypes, text); }
+std::optional<Layout> parse_layout(std::string_view text) { return value_named(kLayouts, text); }
+std::optional<TimingMode> parse_timing_mode(std::string_view text) {
+  return value_named(kModes, text);
+}
+std::string accepted_dtypes() { return listed(kDTypes); }
+std::string accepted_layouts() { return listed(kLayouts); }
+
+Expected<std::int64_t> parse_dimension(std::string_view what, std::string_view text) {
+  std::int64_t value = 0;
+  bool sound = !text.empty() && text.front() != '0';
+  for (const char c : text) {
+    sound = sound && c >= '0' && c <= '9';
+    if (!sound) break;
+    value = value * 10 + (c - '0');
+    sound = value <= kMaxDimension;
+  }
+  if (sound) return value;
+  return fail(ErrorCode::bad_input, fmt::format("{}: '{}' is not a dimension: give a decimal "
+                                                "number from 1 to {}, digits only",
+                                                what, text, kMaxDimension));
+}
+
+int storage_bytes(DType dtype) { return dtype == DType::bf16 || dtype == DType::fp16 ? 2 : 4; }
+
+DType default_out_dtype(DType dtype) { return dtype == DType::tf32 ? DType::fp32 : dtype; }
+
+bool a_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
+bool b_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::nn; }
+
+Expected<Problem> checked(Problem problem) {
+  std::string wrong = wrong_field(problem);
+  if (wrong.empty()) wrong = settle_leading("lda", tight_lda(problem), problem.lda);
+  if (wrong.empty()) wrong = settle_leading("ldb", tight_ldb(problem), problem.ldb);
+  if (wrong.empty()) wrong = settle_leading("ldc", tight_ldc(problem), problem.ldc);
+  if (!wrong.empty()) return fail(ErrorCode::bad_input, std::move(wrong));
+  return problem;
+}
+
+int row_alignment(std::int64_t leading_dimension, DType dtype) {
+  const std::int64_t row_bytes = leading_dimension * storage_bytes(dtype);
+  for (const int alignment : {16, 8, 4}) {
+    if (row_bytes % alignment == 0) return alignment;
+  }
+  return 2;
+}
+
+std::string problem_key(const Problem& problem) {
+  const KernelTraits traits = traits_of(problem);
+  return fmt::format("{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}",
+                     problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
+                     to_string(problem.out_dtype), to_string(problem.layout), int{traits.align_a},
+                     int{traits.align_b}, int{traits.align_c},
+                     problem.beta == 0.0 ? "0" : "nonzero", to_string(problem.mode));
+}
+
+std::string describe(const Problem& problem) {
+  std::string text = fmt::format("{}x{}x{} {} {}", problem.m, problem.n, problem.k,
+                                 to_string(problem.dtype), to_string(problem.layout));
+  if (problem.family != Problem{}.family) text = problem.family + ' ' + text;
+  if (problem.out_dtype != default_out_dtype(problem.dtype)) {
+    text += fmt::format(" out={}", to_string(problem.out_dtype));
+  }
+  const auto add_leading = [&text](std::string_view name, std::int64_t value, std::int64_t tight) {
+    if (value != 0 && value != tight) text += fmt::format(" {}={}", name, value);
+  };
+  add_leading("lda", problem.lda, tight_lda(problem));
+  add_leading("ldb", problem.ldb, tight_ldb(problem));
+  add_leading("ldc", problem.ldc, tight_ldc(problem));
+  if (problem.alpha != 1.0) text += fmt::format(" alpha={}", problem.alpha);
+  if (problem.beta != 0.0) text += fmt::format(" beta={}", problem.beta);
+  if (problem.mode != TimingMode::cold) text += fmt::format(" mode={}", to_string(problem.mode));
+  return text;
+}
+
+double flops(const Problem& problem) {
+  return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k);
+}
+
+double compulsory_bytes(const Problem& problem) {
+  const auto m = static_cast<double>(problem.m);
+  const auto n = static_cast<double>(problem.n);
+  const auto k = static_cast<double>(problem.k);
+  const double c_times = problem.beta != 0.0 ? 2.0 : 1.0;
+  return (m * k + k * n) * storage_bytes(problem.dtype) +
+         c_times * m * n * storage_bytes(problem.out_dtype);
+}
+
+KernelTraits traits_of(const Problem& problem) {
+  KernelTraits traits;
+  traits.dtype = problem.dtype;
+  traits.out_dtype = problem.out_dtype;
+  traits.layout = problem.layout;
+  traits.align_a = static_cast<std::int8_t>(row_alignment(problem.lda, problem.dtype));
+  traits.align_b = static_cast<std::int8_t>(row_alignment(problem.ldb, problem.dtype));
+  traits.align_c = static_cast<std::int8_t>(row_alignment(problem.ldc, problem.out_dtype));
+  return traits;
+}
+
+}  // namespace autotune
