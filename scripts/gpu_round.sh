@@ -11,7 +11,7 @@
 # Environment: SUITE (gemm), BUDGET (seconds of tuning per problem, 20), PART_LIMIT (seconds per
 # part, 540), BIN (build/portable/bin). Each part runs though one before it failed.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
 out=${1:?usage: gpu_round.sh OUT [--tests] [--sanitize] [--tune] [--bench] | OUT --time CONFIGS ...}
 shift
@@ -66,9 +66,11 @@ time_configs() {
       printf 'failed: %s: %s\n' "$config" "$(tail -n 1 "$out/one.log")"
       failed+=("config $number")
     fi
-  done <"$configs" | tee "$out/times.txt"
+  done <"$configs" > >(tee "$out/times.txt")
+  wait $!
   echo "== fastest first"
   grep ' us ' "$out/times.txt" | sort -n | head -n 20
+  return 0
 }
 
 if [ "${1:-}" = --time ]; then

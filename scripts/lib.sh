@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What the scripts of this folder share. Sourced, never run; leaves the caller in the source tree.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
