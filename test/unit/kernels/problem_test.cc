@@ -1,0 +1,217 @@
+#include "kernels/problem.h"
+
+#include <limits>
+
+#include "test/support/catch.h"
+
+namespace autotune {
+namespace {
+
+Problem square() {
+  Problem problem;
+  problem.m = problem.n = problem.k = 4096;
+  return problem;
+}
+
+Problem checked_or_fail(const Problem& problem) {
+  const auto result = checked(problem);
+  REQUIRE(result);
+  return *result;
+}
+
+std::string refused(const Problem& problem) {
+  const auto result = checked(problem);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::bad_input);
+  return result.error().message;
+}
+
+bool says(const std::string& message, std::string_view part) {
+  return message.find(part) != std::string::npos;
+}
+
+TEST_CASE("names read back as what they name") {
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::tf32, DType::fp32}) {
+    CHECK(parse_dtype(to_string(dtype)) == dtype);
+    CHECK(says(accepted_dtypes(), to_string(dtype)));
+  }
+  for (const Layout layout : {Layout::tn, Layout::tt, Layout::nn, Layout::nt}) {
+    CHECK(parse_layout(to_string(layout)) == layout);
+    CHECK(says(accepted_layouts(), to_string(layout)));
+  }
+  for (const TimingMode mode : {TimingMode::cold, TimingMode::hot}) {
+    CHECK(parse_timing_mode(to_string(mode)) == mode);
+  }
+  CHECK_FALSE(parse_dtype("BF16"));
+  CHECK_FALSE(parse_dtype(""));
+  CHECK_FALSE(parse_layout("nt "));
+  CHECK_FALSE(parse_timing_mode("warm"));
+}
+
+TEST_CASE("dimensions are plain decimal numbers") {
+  CHECK(parse_dimension("m", "1") == 1);
+  CHECK(parse_dimension("m", "4096") == 4096);
+  CHECK(parse_dimension("m", "2147483647") == 2147483647);
+}
+
+TEST_CASE("anything else is no dimension") {
+  const auto* text =
+      GENERATE("", "0", "00", "010", "0x10", "1e3", "+5", "-5", " 5", "5 ", "5.", "4,096", "1_000",
+               "2147483648", "1099511627776", "99999999999999999999999999", "m", "\xd9\xa1");
+  CAPTURE(text);
+  const auto value = parse_dimension("--m", text);
+  REQUIRE_FALSE(value);
+  CHECK(value.error().code == ErrorCode::bad_input);
+  CHECK(says(value.error().message, "--m"));
+  CHECK(says(value.error().message, "1 to 2147483647"));
+}
+
+TEST_CASE("tight leading dimensions follow from the layout") {
+  Problem problem;
+  problem.m = 3;
+  problem.n = 5;
+  problem.k = 7;
+  const auto [layout, lda, ldb] = GENERATE(table<Layout, int, int>(
+      {{Layout::tn, 7, 7}, {Layout::tt, 7, 5}, {Layout::nn, 3, 7}, {Layout::nt, 3, 5}}));
+  problem.layout = layout;
+  const Problem full = checked_or_fail(problem);
+  CHECK(full.lda == lda);
+  CHECK(full.ldb == ldb);
+  CHECK(full.ldc == 5);
+  CHECK(checked_or_fail(full) == full);
+}
+
+TEST_CASE("leading dimensions smaller than tight are refused by name") {
+  Problem problem = checked_or_fail(square());
+  problem.lda = 4095;
+  CHECK(says(refused(problem), "lda = 4095"));
+  problem.lda = 4096;
+  problem.ldb = -1;
+  CHECK(says(refused(problem), "ldb = -1"));
+  problem.ldb = 8192;
+  problem.ldc = 1;
+  CHECK(says(refused(problem), "ldc = 1"));
+  problem.ldc = std::int64_t{1} << 31;
+  CHECK(says(refused(problem), "4096 to 2147483647"));
+  problem.ldc = 4100;
+  CHECK(checked_or_fail(problem).ldc == 4100);
+}
+
+TEST_CASE("dimensions out of range are refused by name") {
+  const std::int64_t value =
+      GENERATE(std::int64_t{0}, -1, std::int64_t{1} << 31, std::int64_t{1} << 40);
+  for (const auto field : {&Problem::m, &Problem::n, &Problem::k}) {
+    Problem problem = square();
+    problem.*field = value;
+    CHECK(says(refused(problem), "1 to 2147483647"));
+  }
+}
+
+TEST_CASE("a dtype goes with its own output type or fp32") {
+  constexpr DType kAll[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
+  for (const DType dtype : kAll) {
+    for (const DType out : kAll) {
+      const bool sound = out == DType::fp32 || (dtype == out && out != DType::tf32);
+      Problem problem = square();
+      problem.dtype = dtype;
+      problem.out_dtype = out;
+      CAPTURE(to_string(dtype), to_string(out));
+      CHECK(checked(problem).has_value() == sound);
+    }
+    Problem problem = square();
+    problem.dtype = dtype;
+    problem.out_dtype = default_out_dtype(dtype);
+    CHECK(checked(problem));
+  }
+}
+
+TEST_CASE("values that no enumeration has, an empty family and infinite factors are refused") {
+  Problem problem = square();
+  problem.family = "";
+  CHECK(says(refused(problem), "family"));
+  problem = square();
+  problem.dtype = static_cast<DType>(9);
+  CHECK(says(refused(problem), "dtype"));
+  problem = square();
+  problem.layout = static_cast<Layout>(9);
+  CHECK(says(refused(problem), "layout"));
+  problem = square();
+  problem.mode = static_cast<TimingMode>(9);
+  CHECK(says(refused(problem), "mode"));
+  problem = square();
+  problem.alpha = std::numeric_limits<double>::quiet_NaN();
+  CHECK(says(refused(problem), "alpha"));
+  problem = square();
+  problem.beta = std::numeric_limits<double>::infinity();
+  CHECK(says(refused(problem), "beta"));
+}
+
+TEST_CASE("row alignment is the largest of 16, 8, 4 and 2 that divides a row") {
+  CHECK(row_alignment(4096, DType::bf16) == 16);
+  CHECK(row_alignment(1524, DType::bf16) == 8);
+  CHECK(row_alignment(1526, DType::fp16) == 4);
+  CHECK(row_alignment(33, DType::fp16) == 2);
+  CHECK(row_alignment(33, DType::fp32) == 4);
+  CHECK(row_alignment(1524, DType::tf32) == 16);
+}
+
+TEST_CASE("the key holds what decides the best config, and only that") {
+  const Problem problem = checked_or_fail(square());
+  CHECK(problem_key(problem) ==
+        "gemm m=4096 n=4096 k=4096 dtype=bf16 out=bf16 layout=tn align=16/16/16 beta=0 mode=cold");
+  const auto key_with = [&](auto change) {
+    Problem other = problem;
+    change(other);
+    return problem_key(checked_or_fail(other));
+  };
+  const std::string key = problem_key(problem);
+  CHECK(key_with([](Problem& p) { p.lda = 8192; }) == key);
+  CHECK(key_with([](Problem& p) { p.alpha = 2; }) == key);
+  CHECK(key_with([](Problem& p) { p.lda = 4097; }) != key);
+  CHECK(key_with([](Problem& p) { p.beta = 1; }) != key);
+  CHECK(key_with([](Problem& p) { p.beta = 1; }) == key_with([](Problem& p) { p.beta = -2; }));
+  CHECK(key_with([](Problem& p) { p.out_dtype = DType::fp32; }) != key);
+  CHECK(key_with([](Problem& p) { p.layout = Layout::nt; }) != key);
+  CHECK(key_with([](Problem& p) { p.mode = TimingMode::hot; }) != key);
+  CHECK(key_with([](Problem& p) { p.k = 4000; }) != key);
+}
+
+TEST_CASE("a description is short and adds only what is unusual") {
+  CHECK(describe(square()) == "4096x4096x4096 bf16 tn");
+  CHECK(describe(checked_or_fail(square())) == "4096x4096x4096 bf16 tn");
+  Problem problem = square();
+  problem.family = "geglu_mlp";
+  problem.out_dtype = DType::fp32;
+  problem.lda = 5000;
+  problem.beta = 0.5;
+  problem.mode = TimingMode::hot;
+  CHECK(describe(problem) ==
+        "geglu_mlp 4096x4096x4096 bf16 tn out=fp32 lda=5000 beta=0.5 mode=hot");
+}
+
+TEST_CASE("operations and compulsory bytes") {
+  Problem problem;
+  problem.m = 10;
+  problem.n = 20;
+  problem.k = 30;
+  problem.out_dtype = DType::fp32;
+  CHECK(flops(problem) == 12000.0);
+  CHECK(compulsory_bytes(problem) == (300 + 600) * 2.0 + 200 * 4.0);
+  problem.beta = 1;
+  CHECK(compulsory_bytes(problem) == (300 + 600) * 2.0 + 2 * 200 * 4.0);
+}
+
+TEST_CASE("traits carry the alignment of each operand's rows") {
+  Problem problem;
+  problem.m = 100;
+  problem.n = 1524;
+  problem.k = 33;
+  problem.out_dtype = DType::fp32;
+  const KernelTraits traits = traits_of(checked_or_fail(problem));
+  CHECK(int{traits.align_a} == 2);
+  CHECK(int{traits.align_b} == 2);
+  CHECK(int{traits.align_c} == 16);
+}
+
+}  // namespace
+}  // namespace autotune
