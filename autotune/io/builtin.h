@@ -1,5 +1,5 @@
 // What configs/ held when this program was built. The tables are C++ made at build time from the
-// YAML (tools in autotune/io/embed.cc), so nothing here parses YAML.
+// YAML (by autotune/io/embed_configs.cc), so nothing here parses YAML.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@
 
 namespace autotune::io {
 
-std::span<const ArchLimits> known_capabilities();      // by cc, ascending
-const ArchLimits* find_capability(int cc);             // nullptr where unknown
-std::span<const DeviceSpec> known_devices();           // by cc, then name
+std::span<const ArchLimits> known_capabilities();  // by cc, ascending
+const ArchLimits* find_capability(int cc);         // nullptr where unknown
+std::span<const DeviceSpec> known_devices();       // by cc, then name
 const DeviceSpec* find_device(std::string_view name_or_slug);
 const search::Space* default_space(std::string_view family);
 

@@ -231,7 +231,7 @@ struct CachedWinnerJson {
   std::vector<CachedTrialJson> trials;  // only `show` writes them
 };
 
-// `list` and `show`: {path, action, winners: [...]}; only `show` has trials.
+// `list` and `show`: {path, winners: [...]}; only `show` has trials.
 struct CacheListJson {
   std::string path;
   bool show = false;

@@ -1,5 +1,6 @@
-// All reading of YAML. yaml-cpp's errors become Error with file and line at this border; unknown and
-// duplicate keys, wrong types, octal-looking or exponent integers and over-deep files are errors.
+// All reading of YAML. yaml-cpp's errors become Error with file and line at this border; unknown
+// and duplicate keys, wrong types, octal-looking or exponent integers and over-deep files are
+// errors.
 #pragma once
 
 #include <filesystem>

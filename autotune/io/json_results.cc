@@ -1,0 +1,78 @@
+// The documents of tune, bench and best.
+#include "autotune/io/json_values.h"
+
+namespace autotune::io {
+namespace {
+
+Json json_of(const TuneRowJson& row) {
+  return {{"problem", problem_json(row.problem)},
+          {"winner", or_null(row.winner)},
+          {"median_us", or_null(row.median_us)},
+          {"tflops", or_null(row.tflops)},
+          {"trials", row.trials},
+          {"seconds", row.seconds},
+          {"match", or_null(row.match)},
+          {"default_us", or_null(row.default_us)},
+          {"lead_percent", row.lead_percent},
+          {"tie", row.tie},
+          {"crowned", row.crowned},
+          {"cancelled", row.cancelled},
+          {"reused", row.reused},
+          {"error", or_null(row.error)}};
+}
+
+Json json_of(const BenchRowJson& row) {
+  Json json = {{"family", row.problem.family},
+               {"problem", problem_json(row.problem)},
+               {"config", or_null(row.config)},
+               {"match", or_null(row.match)},
+               {"median_us", or_null(row.median_us)},
+               {"median_rel_error", row.median_rel_error},
+               {"tflops", or_null(row.tflops)},
+               {"floor_percent", or_null(row.floor_percent)},
+               {"floor_measured", row.floor_measured},
+               {"rel_error", row.rel_error},
+               {"baseline", nullptr},
+               {"speedup", or_null(row.speedup)},
+               {"speedup_ci95", nullptr},
+               {"error", or_null(row.error)}};
+  if (row.baseline) {
+    json["baseline"] = {{"name", row.baseline->name},
+                        {"median_us", row.baseline->median_us},
+                        {"candidates", row.baseline->candidates}};
+  }
+  if (row.speedup) json["speedup_ci95"] = Json::array({row.speedup_lo, row.speedup_hi});
+  return json;
+}
+
+Json json_of(const BestRowJson& row) {
+  return {{"problem", problem_json(row.problem)}, {"config", or_null(row.config)},
+          {"match", or_null(row.match)},          {"from_problem", or_null(row.from_problem)},
+          {"median_us", or_null(row.median_us)},  {"error", or_null(row.error)}};
+}
+
+}  // namespace
+
+std::string to_json(const TuneJson& tune) {
+  return document({{"device", tune.device}, {"rows", array_of<TuneRowJson>(tune.rows, json_of)}});
+}
+
+std::string to_json(const BenchJson& bench) {
+  return document({{"device", bench.device},
+                   {"rows", array_of<BenchRowJson>(bench.rows, json_of)},
+                   {"geomean_speedup", or_null(bench.geomean_speedup)},
+                   {"min_speedup", or_null(bench.min_speedup)}});
+}
+
+std::string to_json(const BestJson& best) {
+  Json body = {{"device", best.device}};
+  if (best.suite) {
+    body["suite"] = *best.suite;
+    body["rows"] = array_of<BestRowJson>(best.rows, json_of);
+  } else {
+    body.update(json_of(best.rows.at(0)));
+  }
+  return document(body);
+}
+
+}  // namespace autotune::io

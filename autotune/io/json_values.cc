@@ -1,0 +1,35 @@
+#include "autotune/io/json_values.h"
+
+#include "kernels/problem.h"
+
+namespace autotune::io {
+
+Json problem_json(const Problem& problem) {
+  return {{"family", problem.family},
+          {"m", problem.m},
+          {"n", problem.n},
+          {"k", problem.k},
+          {"dtype", to_string(problem.dtype)},
+          {"out_dtype", to_string(problem.out_dtype)},
+          {"layout", to_string(problem.layout)},
+          {"lda", problem.lda},
+          {"ldb", problem.ldb},
+          {"ldc", problem.ldc},
+          {"alpha", problem.alpha},
+          {"beta", problem.beta},
+          {"mode", to_string(problem.mode)}};
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json or_null(double value) { return value == 0 ? Json() : Json(value); }
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+std::string document(const Json& body) {
+  Json whole = {{"schema", kJsonSchema}};
+  whole.update(body);
+  return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace autotune::io

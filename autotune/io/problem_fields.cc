@@ -1,0 +1,44 @@
+#include "autotune/io/problem_fields.h"
+
+#include <fmt/format.h>
+
+#include "kernels/problem.h"
+
+namespace autotune::io {
+
+const Family* read_family(YamlMap& map) {
+  const std::string name = map.text("family");
+  if (name.empty()) return nullptr;
+  const Family* family = find_family(name);
+  if (family != nullptr) return family;
+  std::string known;
+  for (const Family* each : families()) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each->name);
+  }
+  map.reject(map.find("family")->line,
+             fmt::format("family: {} is not known; known: {}", in_quotes(name), known));
+  return nullptr;
+}
+
+bool read_fields(YamlMap& map, Problem& problem) {
+  constexpr double kLargest = 1e30;
+  if (map.has("dtype")) problem.dtype = map.choice("dtype", &parse_dtype, accepted_dtypes());
+  if (map.has("layout")) problem.layout = map.choice("layout", &parse_layout, accepted_layouts());
+  if (map.has("mode")) problem.mode = map.choice("mode", &parse_timing_mode, "cold, hot");
+  if (map.has("alpha")) problem.alpha = map.number("alpha", -kLargest, kLargest);
+  if (map.has("beta")) problem.beta = map.number("beta", -kLargest, kLargest);
+  if (map.has("lda")) problem.lda = map.dimension("lda");
+  if (map.has("ldb")) problem.ldb = map.dimension("ldb");
+  if (map.has("ldc")) problem.ldc = map.dimension("ldc");
+  if (!map.has("out_dtype")) return false;
+  problem.out_dtype = map.choice("out_dtype", &parse_dtype, "bf16, fp16, fp32");
+  return true;
+}
+
+Expected<Problem> checked_at(const YamlMap& map, const Problem& problem) {
+  Expected<Problem> result = checked(problem);
+  if (!result) return tl::unexpected(error_at(map.origin(), map.line(), result.error().message));
+  return result;
+}
+
+}  // namespace autotune::io

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "autotune/io/load.h"
+#include "autotune/io/problem_fields.h"
+#include "autotune/io/yaml_map.h"
+
+namespace autotune::io {
+namespace {
+
+// Enumerating more takes minutes, and is a slip in a list of values rather than an intent.
+constexpr std::int64_t kMaxConfigs = 100'000'000;
+
+search::ParameterRange read_range(YamlMap& map, const Parameter& parameter) {
+  search::ParameterRange range{std::string(parameter.name), {}};
+  for (const std::int64_t value : map.integers(parameter.name, parameter.lo, parameter.hi)) {
+    range.values.push_back(static_cast<std::int32_t>(value));
+  }
+  std::vector<std::int32_t> sorted = range.values;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) {
+    map.reject(map.find(parameter.name)->line,
+               fmt::format("{}: {} is there twice", parameter.name, *twice));
+  }
+  return range;
+}
+
+Expected<search::KernelSpace> read_kernel(const YamlNode& node, const std::string& origin,
+                                          const HostTwin& kernel) {
+  search::KernelSpace space{std::string(kernel.name()), {}};
+  YamlMap map(node, origin, fmt::format("kernel {}", kernel.name()));
+  for (const Parameter& parameter : kernel.parameters()) {
+    space.parameters.push_back(read_range(map, parameter));
+  }
+  if (const auto done = map.finish(); !done) return tl::unexpected(done.error());
+  std::int64_t size = 1;
+  for (const search::ParameterRange& range : space.parameters) {
+    size *= static_cast<std::int64_t>(range.values.size());
+    if (size > kMaxConfigs) {
+      return tl::unexpected(
+          error_at(origin, node.line,
+                   fmt::format("kernel {}: more than {} configs; give fewer values", kernel.name(),
+                               kMaxConfigs)));
+    }
+  }
+  return space;
+}
+
+std::string kernel_names(const Family& family) {
+  std::string names;
+  for (const HostTwin* kernel : family.kernels) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel->name());
+  }
+  return names;
+}
+
+}  // namespace
+
+Expected<search::Space> parse_space(std::string_view text, const std::string& origin) {
+  const Expected<YamlNode> root = parse_yaml(text, origin);
+  if (!root) return tl::unexpected(root.error());
+  YamlMap map(*root, origin, "the space");
+  const Family* family = read_family(map);
+  const YamlNode* kernels = map.require("kernels");
+  if (const auto done = map.finish(); !done) return tl::unexpected(done.error());
+  if (kernels->kind != YamlNode::Kind::map || kernels->items.empty()) {
+    return tl::unexpected(
+        error_at(origin, kernels->line,
+                 fmt::format("kernels: expected a map with some of {}", kernel_names(*family))));
+  }
+
+  search::Space space{std::string(family->name), {}, origin, false};
+  for (std::size_t i = 0; i < kernels->keys.size(); ++i) {
+    const YamlNode& name = kernels->keys[i];
+    const HostTwin* kernel = find_kernel(*family, name.text);
+    if (kernel == nullptr) {
+      return tl::unexpected(
+          error_at(origin, name.line,
+                   fmt::format("{} is not a kernel of {}; known: {}", in_quotes(name.text),
+                               family->name, kernel_names(*family))));
+    }
+    Expected<search::KernelSpace> range = read_kernel(kernels->items[i], origin, *kernel);
+    if (!range) return tl::unexpected(range.error());
+    space.kernels.push_back(*std::move(range));
+  }
+  return space;
+}
+
+Expected<search::Space> load_space(const std::filesystem::path& file) {
+  const Expected<std::string> text = read_file(file);
+  if (!text) return tl::unexpected(text.error());
+  return parse_space(*text, file.string());
+}
+
+}  // namespace autotune::io
