@@ -82,6 +82,10 @@ std::string fingerprint(const DeviceSpec& device) {
                      memory_class_gib(device.dram_bytes));
 }
 
+std::string_view name_in_fingerprint(std::string_view fingerprint) {
+  return fingerprint.substr(0, fingerprint.rfind(" cc="));
+}
+
 double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured) {
   const bool curve_known = !device.cold_read_us.empty();
   double memory_us = device.launch_us;

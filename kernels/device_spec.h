@@ -79,6 +79,9 @@ std::string slug_of(std::string_view device_name);
 // memory size class (whole GiB rounded to a power-of-two fraction, so ECC does not change it).
 std::string fingerprint(const DeviceSpec& device);
 
+// The name that such a fingerprint begins with; the whole text where it is none.
+std::string_view name_in_fingerprint(std::string_view fingerprint);
+
 // Hardware floor in microseconds for moving `bytes` from cold DRAM and doing `flops` operations of
 // `dtype`; `measured` is set to whether measured curves (true) or the datasheet (false) served.
 double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured);
