@@ -17,6 +17,9 @@ struct Resources {
   std::int32_t cluster = 1;            // blocks per cluster
   std::int64_t grid = 0;               // blocks of the whole launch
   std::int64_t workspace_bytes = 0;    // device memory besides A, B and C
+  // Registers per thread without which the code cannot be compiled at all. ptxas 13.0 spills rather
+  // than fail, down to 24; an instruction whose operands must be in registers needs more.
+  std::int32_t min_registers = 24;
 };
 
 // Read from a cubin (ELF attributes) and the compiler's log.

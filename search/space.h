@@ -27,10 +27,19 @@ struct Space {
   bool built_in = true;  // a custom space never crowns the shared winner
 };
 
-// Number of configs in the whole cartesian product of one kernel.
+// Number of configs in the whole cartesian product of one kernel; at most 2^63-1.
 std::int64_t size_of(const KernelSpace& space);
 
 // The i-th config (0 <= i < size_of) of a kernel's product; last parameter varies fastest.
 Config config_at(const HostTwin& kernel, const KernelSpace& space, std::int64_t index);
+
+// Every config of the product in config_at's order, made in place: the visitor copies what it
+// keeps.
+void for_each_config(const HostTwin& kernel, const KernelSpace& space,
+                     const std::function<void(const Config&)>& visit);
+
+// bad_input, naming the space's origin, unless it is of this family, names only its kernels, and
+// gives every parameter of each, in the kernel's order, at least one value inside lo..hi.
+Expected<void> validate(const Space& space, const Family& family);
 
 }  // namespace autotune::search

@@ -1,0 +1,133 @@
+#include "search/check.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "search/occupancy.h"
+
+namespace autotune::search {
+namespace {
+
+constexpr std::int64_t kMaxGrid = 2147483647;  // gridDim.x, every compute capability
+
+// Sizes can exceed 64 bits (a 2^31-1 squared matrix of 4-byte elements), so they saturate.
+std::int64_t saturated(double value) {
+  constexpr double kTop = 9223372036854775807.0;
+  return value >= kTop ? std::numeric_limits<std::int64_t>::max()
+                       : static_cast<std::int64_t>(value);
+}
+
+double matrix_bytes(std::int64_t lines, std::int64_t length, std::int64_t leading, int element) {
+  const auto pitch = static_cast<double>(std::max(leading, length));
+  return (static_cast<double>(lines - 1) * pitch + static_cast<double>(length)) * element;
+}
+
+std::int64_t device_bytes(const Problem& problem, const Resources& resources) {
+  const int element = storage_bytes(problem.dtype);
+  const bool a_k = a_is_k_major(problem.layout);
+  const bool b_k = b_is_k_major(problem.layout);
+  const double a =
+      matrix_bytes(a_k ? problem.m : problem.k, a_k ? problem.k : problem.m, problem.lda, element);
+  const double b =
+      matrix_bytes(b_k ? problem.n : problem.k, b_k ? problem.k : problem.n, problem.ldb, element);
+  const double c = matrix_bytes(problem.m, problem.n, problem.ldc, storage_bytes(problem.out_dtype));
+  return saturated(a + b + c + static_cast<double>(resources.workspace_bytes));
+}
+
+// The rules that read the config alone. `found` takes a Verdict and says whether to stop there.
+template <class Found>
+bool config_rules(const Config& config, const KernelTraits& traits, const Limits& limits,
+                  const Found& found) {
+  const std::span<const Constraint> constraints = config.kernel->constraints();
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    if (constraints[i].holds(config.values, traits)) continue;
+    if (found(Verdict{Rule::structure, 1, 0, static_cast<std::int16_t>(i)})) return true;
+  }
+  for (const ConfigPattern& pattern : limits.excludes) {
+    if (!matches(pattern, config)) continue;
+    if (found(Verdict{Rule::excluded, 1, 0})) return true;
+    break;
+  }
+  return false;
+}
+
+// The rules on what the config needs, in the order of Rule.
+template <class Found>
+bool resource_rules(const Resources& need, const Problem& problem, const DeviceSpec& device,
+                    const Limits& limits, const Found& found) {
+  const ArchLimits& arch = device.limits;
+  const auto exceeds = [&found](Rule rule, std::int64_t required, std::int64_t limit) {
+    return required > limit && found(Verdict{rule, required, limit});
+  };
+  const std::int64_t smem = need.smem_bytes + need.static_smem_bytes;
+  if (limits.max_smem > 0 && exceeds(Rule::user_cap, smem, limits.max_smem)) return true;
+  if (exceeds(Rule::shared_memory, smem, arch.smem_optin_per_block)) return true;
+  // ptxas refuses more static memory than this, whatever the opt-in.
+  if (exceeds(Rule::shared_memory, need.static_smem_bytes, arch.static_smem_per_block)) return true;
+  if (exceeds(Rule::threads, need.threads, arch.threads_per_block)) return true;
+
+  // Under __launch_bounds__ ptxas keeps within the cap by spilling, so only code that cannot be
+  // compiled within the cap at all cannot be launched.
+  const int cap = launch_register_cap(arch, need.threads, need.min_blocks);
+  if (need.min_registers > cap &&
+      found(Verdict{Rule::registers, registers_of_block(arch, need.threads, need.min_registers),
+                    arch.registers_per_block / std::max(1, need.min_blocks)})) {
+    return true;
+  }
+  if (exceeds(Rule::cluster, need.cluster, arch.cluster_portable)) return true;
+  if (exceeds(Rule::barriers, need.barriers, arch.named_barriers)) return true;
+  if (exceeds(Rule::grid, need.grid, kMaxGrid)) return true;
+  if (exceeds(Rule::memory, device_bytes(problem, need), device.dram_bytes)) return true;
+  if (limits.keep_slow) return false;
+
+  if (exceeds(Rule::predicted_spill, need.register_demand, cap)) return true;
+  if (need.min_blocks <= 1) return false;
+  // Registers were capped for min_blocks; if something else keeps them out, that was for nothing.
+  const int blocks = blocks_per_sm(arch, need.threads, std::min(need.registers, cap),
+                                   need.smem_bytes, need.static_smem_bytes, need.barriers);
+  return exceeds(Rule::occupancy, need.min_blocks, blocks);
+}
+
+}  // namespace
+
+std::optional<Verdict> check(const Config& config, const Problem& problem,
+                             const KernelTraits& traits, const DeviceSpec& device,
+                             const Limits& limits, Resources* resources) {
+  Verdict first;
+  const auto stop = [&first](const Verdict& verdict) {
+    first = verdict;
+    return true;
+  };
+  if (config_rules(config, traits, limits, stop)) return first;
+  const Resources need = config.kernel->resources(config, problem, device, limits.max_sms);
+  if (resources != nullptr) *resources = need;
+  if (resource_rules(need, problem, device, limits, stop)) return first;
+  return std::nullopt;
+}
+
+std::vector<Verdict> check_all(const Config& config, const Problem& problem,
+                               const DeviceSpec& device, const Limits& limits) {
+  std::vector<Verdict> verdicts;
+  const auto collect = [&verdicts](const Verdict& verdict) {
+    verdicts.push_back(verdict);
+    return false;
+  };
+  config_rules(config, traits_of(problem), limits, collect);
+  const Resources need = config.kernel->resources(config, problem, device, limits.max_sms);
+  resource_rules(need, problem, device, limits, collect);
+  return verdicts;
+}
+
+std::string describe(const Verdict& verdict, const Config& config, const DeviceSpec& device) {
+  if (verdict.rule == Rule::structure) {
+    const std::span<const Constraint> constraints = config.kernel->constraints();
+    const auto index = static_cast<std::size_t>(verdict.constraint);
+    if (verdict.constraint >= 0 && index < constraints.size()) {
+      return std::string(constraints[index].text) + " (" + std::string(constraints[index].name) +
+             ")";
+    }
+  }
+  return describe(verdict, device);
+}
+
+}  // namespace autotune::search

@@ -1,0 +1,115 @@
+#include "search/space.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+
+namespace autotune::search {
+
+std::int64_t size_of(const KernelSpace& space) {
+  std::int64_t size = 1;
+  for (const ParameterRange& range : space.parameters) {
+    const auto count = static_cast<std::int64_t>(range.values.size());
+    if (count == 0) return 0;
+    if (size > std::numeric_limits<std::int64_t>::max() / count) {
+      return std::numeric_limits<std::int64_t>::max();
+    }
+    size *= count;
+  }
+  return size;
+}
+
+Config config_at(const HostTwin& kernel, const KernelSpace& space, std::int64_t index) {
+  Config config{&kernel, {}};
+  for (std::size_t p = space.parameters.size(); p-- > 0;) {
+    const std::vector<std::int32_t>& values = space.parameters[p].values;
+    const auto count = static_cast<std::int64_t>(values.size());
+    config.values[p] = values[static_cast<std::size_t>(index % count)];
+    index /= count;
+  }
+  return config;
+}
+
+void for_each_config(const HostTwin& kernel, const KernelSpace& space,
+                     const std::function<void(const Config&)>& visit) {
+  if (size_of(space) == 0) return;
+  const std::size_t count = space.parameters.size();
+  Config config = config_at(kernel, space, 0);
+  std::array<std::size_t, kMaxParameters> position{};
+  while (true) {
+    visit(config);
+    std::size_t p = count;
+    while (p-- > 0) {
+      const std::vector<std::int32_t>& values = space.parameters[p].values;
+      if (++position[p] < values.size()) {
+        config.values[p] = values[position[p]];
+        break;
+      }
+      position[p] = 0;
+      config.values[p] = values[0];
+      if (p == 0) return;
+    }
+    if (count == 0) return;
+  }
+}
+
+namespace {
+
+Expected<void> validate_range(const Space& space, const KernelSpace& kernel_space,
+                              const ParameterRange& range, const Parameter& parameter) {
+  if (range.name != parameter.name) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: kernel {}: parameter '{}' stands where '{}' belongs; list every "
+                            "parameter in the kernel's order",
+                            space.origin, kernel_space.kernel, range.name, parameter.name));
+  }
+  if (range.values.empty()) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: kernel {}: parameter '{}' has no values; give it at least one",
+                            space.origin, kernel_space.kernel, range.name));
+  }
+  for (const std::int32_t value : range.values) {
+    if (value < parameter.lo || value > parameter.hi) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{}: kernel {}: {}={} is outside {}..{}", space.origin,
+                              kernel_space.kernel, range.name, value, parameter.lo, parameter.hi));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<void> validate(const Space& space, const Family& family) {
+  if (space.family != family.name) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: this is a space of family '{}', but '{}' is asked for",
+                            space.origin, space.family, family.name));
+  }
+  for (const KernelSpace& kernel_space : space.kernels) {
+    const HostTwin* kernel = nullptr;
+    for (const HostTwin* known : family.kernels) {
+      if (known->name() == kernel_space.kernel) kernel = known;
+    }
+    if (kernel == nullptr) {
+      return fail(ErrorCode::bad_input, fmt::format("{}: family {} has no kernel '{}'",
+                                                    space.origin, family.name,
+                                                    kernel_space.kernel));
+    }
+    const std::span<const Parameter> parameters = kernel->parameters();
+    if (kernel_space.parameters.size() != parameters.size()) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{}: kernel {} has {} parameters, the space gives {}", space.origin,
+                              kernel_space.kernel, parameters.size(),
+                              kernel_space.parameters.size()));
+    }
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      auto valid = validate_range(space, kernel_space, kernel_space.parameters[p], parameters[p]);
+      if (!valid) return valid;
+    }
+  }
+  return {};
+}
+
+}  // namespace autotune::search
