@@ -30,7 +30,8 @@ std::int64_t device_bytes(const Problem& problem, const Resources& resources) {
       matrix_bytes(a_k ? problem.m : problem.k, a_k ? problem.k : problem.m, problem.lda, element);
   const double b =
       matrix_bytes(b_k ? problem.n : problem.k, b_k ? problem.k : problem.n, problem.ldb, element);
-  const double c = matrix_bytes(problem.m, problem.n, problem.ldc, storage_bytes(problem.out_dtype));
+  const double c =
+      matrix_bytes(problem.m, problem.n, problem.ldc, storage_bytes(problem.out_dtype));
   return saturated(a + b + c + static_cast<double>(resources.workspace_bytes));
 }
 

@@ -15,8 +15,8 @@ namespace autotune::search {
 struct Limits {
   std::int64_t max_smem = 0;  // cap in bytes on static + dynamic shared memory; 0: none
   std::vector<ConfigPattern> excludes;
-  bool keep_slow = false;     // switches the quality rules off
-  int max_sms = 0;            // cap on SMs used; 0: none
+  bool keep_slow = false;  // switches the quality rules off
+  int max_sms = 0;         // cap on SMs used; 0: none
 
   // A run with a cap or an exclude never crowns the shared winner.
   bool restricts() const { return max_smem > 0 || !excludes.empty() || max_sms > 0; }

@@ -1,4 +1,5 @@
-// The performance model: how long a config should take on a device, from the host twin's work terms.
+// The performance model: how long a config should take on a device, from the host twin's work
+// terms.
 #pragma once
 
 #include <string>
@@ -14,8 +15,14 @@ struct TimeTerm {
   double us;
 };
 
+// Microseconds from launch to end on an otherwise idle device. `resources` is the check's
+// prediction for this config; `max_sms` > 0 caps the SMs. Good for ranking; the absolute error is
+// tens of percent.
 double predict_us(const Config& config, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms);
+
+// First what adds up to the prediction (launch, fill, main loop, epilogue, split-k reduction), then
+// "total", then what the main loop would take if it were bound by one unit alone ("alone: ...").
 std::vector<TimeTerm> predict_terms(const Config& config, const Problem& problem,
                                     const DeviceSpec& device, const Resources& resources,
                                     int max_sms);

@@ -36,8 +36,7 @@ std::int64_t blocks_by_registers(const ArchLimits& limits, int threads, int warp
   if (per_warp > registers_of_warp(limits, limits.registers_per_thread)) return 0;
   if (registers_of_block(limits, threads, registers) > limits.registers_per_block) return 0;
   // Each sub-partition has registers of its own, so what is left over in one serves no other.
-  const std::int64_t warps_per_part =
-      limits.registers_per_sm / limits.sub_partitions / per_warp;
+  const std::int64_t warps_per_part = limits.registers_per_sm / limits.sub_partitions / per_warp;
   return warps_per_part * limits.sub_partitions / warps;
 }
 

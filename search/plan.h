@@ -20,12 +20,15 @@ struct Candidate {
   double predicted_us = 0;
 };
 
+// The order of a plan: predicted time, then fewer resources, then the parameters' values.
+bool ranks_before(const Candidate& a, const Candidate& b);
+
 struct Plan {
-  Problem problem;                             // checked
-  std::int64_t generated = 0;                  // = survivors + sum of rejected
+  Problem problem;                               // checked
+  std::int64_t generated = 0;                    // = survivors + sum of rejected
   std::map<std::string, std::int64_t> rejected;  // rule name (structure:<constraint>) -> count
-  std::vector<Candidate> survivors;            // fastest first as predicted; ties by fewer resources
-  std::vector<std::string> unsupported;        // "simt: fp32 only", kernels that generated nothing
+  std::vector<Candidate> survivors;      // fastest first as predicted; ties by fewer resources
+  std::vector<std::string> unsupported;  // "simt: fp32 only", kernels that generated nothing
 
   // What the performance model would take without any measuring.
   const Candidate& default_config() const { return survivors.front(); }

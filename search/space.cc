@@ -93,16 +93,16 @@ Expected<void> validate(const Space& space, const Family& family) {
       if (known->name() == kernel_space.kernel) kernel = known;
     }
     if (kernel == nullptr) {
-      return fail(ErrorCode::bad_input, fmt::format("{}: family {} has no kernel '{}'",
-                                                    space.origin, family.name,
-                                                    kernel_space.kernel));
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{}: family {} has no kernel '{}'", space.origin, family.name,
+                              kernel_space.kernel));
     }
     const std::span<const Parameter> parameters = kernel->parameters();
     if (kernel_space.parameters.size() != parameters.size()) {
-      return fail(ErrorCode::bad_input,
-                  fmt::format("{}: kernel {} has {} parameters, the space gives {}", space.origin,
-                              kernel_space.kernel, parameters.size(),
-                              kernel_space.parameters.size()));
+      return fail(
+          ErrorCode::bad_input,
+          fmt::format("{}: kernel {} has {} parameters, the space gives {}", space.origin,
+                      kernel_space.kernel, parameters.size(), kernel_space.parameters.size()));
     }
     for (std::size_t p = 0; p < parameters.size(); ++p) {
       auto valid = validate_range(space, kernel_space, kernel_space.parameters[p], parameters[p]);

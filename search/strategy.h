@@ -16,7 +16,7 @@ namespace autotune::search {
 struct Observation {
   std::size_t candidate;  // index into Plan::survivors
   Outcome outcome;
-  double median_us;       // only for Outcome::ok
+  double median_us;  // only for Outcome::ok
 };
 
 class Strategy {

@@ -1,0 +1,71 @@
+#include "search/funnel.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace autotune::search {
+
+std::int64_t& Funnel::structural(const Config& config, std::int16_t constraint) {
+  // Configs come kernel by kernel, so the last one is nearly always the right one.
+  if (kernels_.empty() || kernels_.back().twin != config.kernel) {
+    kernels_.push_back({config.kernel, {}});
+    kernels_.back().constraints.resize(config.kernel->constraints().size());
+  }
+  return kernels_.back().constraints[static_cast<std::size_t>(constraint)];
+}
+
+void Funnel::reject(const Config& config, const Verdict& verdict) {
+  ++rules_[static_cast<std::size_t>(verdict.rule)];
+  if (verdict.rule == Rule::structure) {
+    ++structural(config, verdict.constraint);
+    return;
+  }
+  if (verdict.rule == Rule::excluded) return;
+  const double ratio = static_cast<double>(verdict.required) /
+                       static_cast<double>(std::max<std::int64_t>(1, verdict.limit));
+  if (!closest_ || ratio < closest_->ratio) closest_ = Miss{config, verdict, ratio};
+}
+
+std::map<std::string, std::int64_t> Funnel::rejected() const {
+  std::map<std::string, std::int64_t> counts;
+  for (const Kernel& kernel : kernels_) {
+    for (std::size_t i = 0; i < kernel.constraints.size(); ++i) {
+      if (kernel.constraints[i] == 0) continue;
+      counts[fmt::format("structure:{}", kernel.twin->constraints()[i].name)] +=
+          kernel.constraints[i];
+    }
+  }
+  for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
+    if (static_cast<Rule>(rule) == Rule::structure || rules_[rule] == 0) continue;
+    counts[std::string(to_string(static_cast<Rule>(rule)))] = rules_[rule];
+  }
+  return counts;
+}
+
+Error Funnel::nothing_fits(const Request& request,
+                           const std::vector<std::string>& unsupported) const {
+  const std::string what = fmt::format("no config of {} fits {} on {}", request.family->name,
+                                       autotune::describe(request.problem), request.device->name);
+  if (generated_ == 0) {
+    const std::string why = unsupported.empty()
+                                ? fmt::format("the space {} holds none", request.space->origin)
+                                : fmt::format("{}", fmt::join(unsupported, "; "));
+    return {ErrorCode::nothing_fits, fmt::format("{}: {}", what, why)};
+  }
+  const auto counts = rejected();
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string message = fmt::format("{}: of {} configs, {} were rejected by {}", what, generated_,
+                                    most->second, most->first);
+  if (closest_) {
+    message += fmt::format("; the closest miss is {}: {}", to_string(closest_->config),
+                           describe(closest_->verdict, closest_->config, *request.device));
+  }
+  if (request.limits->restricts()) message += "; lift the cap or the excludes to allow more";
+  return {ErrorCode::nothing_fits, std::move(message)};
+}
+
+}  // namespace autotune::search

@@ -1,0 +1,232 @@
+// The whole cost model. A k tile costs what the busiest unit of the SM needs for it; blocks on one
+// SM share its units and hide each other's waits; waves of blocks follow each other; the whole
+// cannot be faster than DRAM delivers. Inside, time is in SM clocks.
+#include "search/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "search/occupancy.h"
+
+namespace autotune::search {
+namespace {
+
+// Rates that no data sheet gives. Per clock and SM; shared memory from the CUDA programming guide
+// (32 banks x 4 bytes), the rest rounded from published microbenchmarks of A100 and H100. They
+// decide between configs of one device, so what matters is their order of magnitude.
+constexpr double kSmemBytesPerClock = 128;
+constexpr double kL2BytesPerClock = 48;  // of 64 that the port can carry
+constexpr double kStoreBytesPerClock = 32;
+constexpr double kClocksPerCopy = 4;  // of one warp's 16-byte copies: 512 bytes
+constexpr double kL2LatencyClocks = 300;
+constexpr double kDramLatencyClocks = 700;  // on top of L2's
+constexpr double kStepClocks = 40;          // wait and barrier between two k tiles
+constexpr double kPrologueClocks = 200;     // index arithmetic before the first load
+constexpr double kEpilogueClocks = 400;     // barrier, and the last store's way out
+constexpr double kL2Share = 0.5;            // of L2 that operands keep: it has two halves
+constexpr double kDramShare = 0.9;          // of the peak; H200, cold: 86 MiB at 4.3 TB/s
+constexpr double kLaunchUs = 2.8;           // an empty kernel on an H200
+constexpr double kUnknownTflops = 1;        // where a device file knows no rate at all
+
+double to_4th(double x) { return x * x * x * x; }
+
+// A maximum with a rounded corner: units that are nearly as busy as the busiest get in its way.
+double busiest(double a, double b, double c = 0, double d = 0) {
+  return std::sqrt(std::sqrt(to_4th(a) + to_4th(b) + to_4th(c) + to_4th(d)));
+}
+double sharper_busiest(double a, double b) { return std::sqrt(busiest(a * a, b * b)); }
+
+double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work) {
+  if (work.unit == Work::Unit::ffma) return device.fp32_tflops * work.unit_rate;
+  const bool half = dtype == DType::bf16 || dtype == DType::fp16;
+  const double peak = (half ? device.f16_bf16_tflops : device.tf32_tflops) * work.unit_rate;
+  // Power, not the instruction, may be the ceiling; it is known where somebody measured it.
+  const bool capped = half && device.measured_f16_bf16_tflops > 0;
+  return capped ? std::min(peak, device.measured_f16_bf16_tflops) : peak;
+}
+
+struct Machine {
+  double sms;
+  double clocks_per_us;
+  double flops_per_clock;       // of one SM
+  double dram_bytes_per_clock;  // of the whole device
+};
+
+Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, int max_sms) {
+  const double all_sms = std::max(1, device.sm_count);
+  const double clocks_per_us = device.boost_mhz > 0 ? device.boost_mhz : 1000;
+  const double tflops = peak_tflops(device, dtype, work);
+  const double gb_per_s = device.dram_gb_per_s > 0 ? device.dram_gb_per_s : 100;
+  return {max_sms > 0 ? std::min<double>(max_sms, all_sms) : all_sms, clocks_per_us,
+          (tflops > 0 ? tflops : kUnknownTflops) * 1e6 / all_sms / clocks_per_us,
+          gb_per_s * 1e3 * kDramShare / clocks_per_us};
+}
+
+// How the blocks of the launch spread over the SMs.
+struct Waves {
+  double resident;  // blocks on one SM at once
+  double full;      // waves that fill every SM
+  double tail;      // blocks on the fullest SM of the last wave, 0 where there is none
+  double k_steps;   // k tiles of one block
+  double count() const { return full + (tail > 0 ? 1 : 0); }
+};
+
+Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& device,
+               const Machine& machine) {
+  const int fit =
+      blocks_per_sm(device.limits, resources.threads, resources.registers, resources.smem_bytes,
+                    resources.static_smem_bytes, resources.barriers);
+  const double split = static_cast<double>(std::max<std::int64_t>(1, work.split_k));
+  const double blocks =
+      static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) * split;
+  Waves waves{};
+  // A grid smaller than the tiles loops over them.
+  const double launched = std::ceil(static_cast<double>(resources.grid) / machine.sms);
+  waves.resident = std::max(1.0, std::min<double>(fit, launched));
+  waves.full = std::floor(blocks / (waves.resident * machine.sms));
+  waves.tail = std::ceil((blocks - waves.full * waves.resident * machine.sms) / machine.sms);
+  waves.k_steps = std::ceil(static_cast<double>(work.k_tiles) / split);
+  return waves;
+}
+
+// Bytes that cross DRAM. Tiles that run at the same time share rows of A and columns of B, so the
+// order of the tiles decides how often an operand that does not stay in L2 is read again.
+double dram_bytes(const Work& work, const DeviceSpec& device, const Machine& machine,
+                  const Waves& waves, TimingMode mode) {
+  const double operands = work.a_bytes + work.b_bytes;
+  const double cache = kL2Share * static_cast<double>(device.l2_bytes);
+  const bool stays = mode == TimingMode::hot && operands + work.c_bytes <= cache;
+  if (stays) return 0;
+
+  const auto tiles_m = static_cast<double>(std::max<std::int64_t>(1, work.tiles_m));
+  const auto tiles_n = static_cast<double>(std::max<std::int64_t>(1, work.tiles_n));
+  const double tiles = tiles_m * tiles_n;
+  const double split = static_cast<double>(std::max<std::int64_t>(1, work.split_k));
+  const double at_once = std::clamp(waves.resident * machine.sms / split, 1.0, tiles);
+  const double along = work.raster_along_n ? tiles_n : tiles_m;
+  const double across = work.raster_along_n ? tiles_m : tiles_n;
+  const double width = std::clamp<double>(work.swizzle, 1, across);
+  const double length = std::min(along, std::ceil(at_once / width));
+  const double walked = std::min(across, width * std::ceil(at_once / (width * along)));
+  const double in_m = work.raster_along_n ? walked : length;
+  const double in_n = work.raster_along_n ? length : walked;
+
+  const double rounds = tiles / at_once;
+  const double without_cache =
+      rounds * (work.a_bytes * in_m / tiles_m + work.b_bytes * in_n / tiles_n);
+  const double kept = std::min(1.0, cache / std::max(1.0, operands));
+  return operands + std::max(0.0, without_cache - operands) * (1 - kept) + work.c_bytes;
+}
+
+// Clocks that one k tile of one block keeps each unit of its SM busy.
+struct Step {
+  double multiply;
+  double smem;
+  double l2;
+  double issue;
+  double latency;  // between the ends of two loads, with all stages in flight
+};
+
+Step step_of(const Work& work, const Resources& resources, const Machine& machine,
+             double dram_share) {
+  // What does not fit in registers is stored and read once per k tile.
+  const double spilled = std::max(0, resources.register_demand - resources.registers);
+  const double spill_bytes = spilled * 2 * 4 * resources.threads;
+  const double latency = kL2LatencyClocks + dram_share * kDramLatencyClocks;
+  return {work.flops_per_k_tile / machine.flops_per_clock,
+          (work.smem_bytes_per_k_tile + spill_bytes) / kSmemBytesPerClock,
+          work.load_bytes_per_k_tile / kL2BytesPerClock,
+          work.load_instructions_per_k_tile * work.warps * kClocksPerCopy,
+          work.stages > 1 ? latency / (work.stages - 1) : latency};
+}
+
+// Clocks that an SM with `blocks` resident blocks takes for one k tile of each.
+double clocks_of_step(const Step& step, const Work& work, int sub_partitions, double blocks) {
+  const auto units = [&](double resident) {
+    // A sub-partition without a warp multiplies nothing.
+    const double idle = std::max(1.0, sub_partitions / (resident * std::max(1, work.warps)));
+    return busiest(step.multiply * idle, step.smem, step.l2, step.issue);
+  };
+  const double alone = units(1) + kStepClocks;
+  if (work.stages <= 1) return std::max(blocks * units(blocks), alone + step.latency);
+  return sharper_busiest(std::max(blocks * units(blocks), alone), step.latency);
+}
+
+struct Prediction {
+  double launch, fill, main_loop, epilogue, reduction;  // add up
+  double multiply, smem, l2, copies, latency, dram;     // main loop, bound by one alone
+  double total() const { return launch + fill + main_loop + epilogue + reduction; }
+};
+
+// All in microseconds.
+Prediction predict(const Config& config, const Problem& problem, const DeviceSpec& device,
+                   const Resources& resources, int max_sms) {
+  const Work work = config.kernel->work(config, problem, device);
+  const Machine machine = machine_of(device, problem.dtype, work, max_sms);
+  const Waves waves = waves_of(work, resources, device, machine);
+  const double per_us = machine.clocks_per_us;
+
+  const double dram = dram_bytes(work, device, machine, waves, problem.mode);
+  const double loads = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
+                       static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
+  const Step step = step_of(work, resources, machine, std::min(1.0, dram / std::max(1.0, loads)));
+
+  const int parts = device.limits.sub_partitions;
+  double sm_clocks = waves.full * clocks_of_step(step, work, parts, waves.resident);
+  if (waves.tail > 0) sm_clocks += clocks_of_step(step, work, parts, waves.tail);
+  sm_clocks *= waves.k_steps;
+  const double dram_clocks = dram / machine.dram_bytes_per_clock;
+
+  // The first wave starts and ends with idle units; in later ones resident blocks fill the gaps.
+  const double exposed = 1 + (waves.count() - 1) / waves.resident;
+  const double first_load = kL2LatencyClocks + kDramLatencyClocks;
+  const double fill = kPrologueClocks + first_load + step.issue * (work.stages - 1);
+  const double together = waves.full > 0 ? waves.resident : waves.tail;
+  const double store = together * work.store_bytes_per_tile / kStoreBytesPerClock;
+
+  Prediction us{};
+  us.launch = device.launch_us > 0 ? device.launch_us : kLaunchUs;
+  us.fill = exposed * fill / per_us;
+  us.main_loop = busiest(sm_clocks, dram_clocks) / per_us;
+  us.epilogue = exposed * (kEpilogueClocks + store) / per_us;
+  if (work.split_k > 1) {
+    const double bytes = 2 * static_cast<double>(resources.workspace_bytes);
+    us.reduction = (2 * first_load + bytes / (machine.sms * kL2BytesPerClock)) / per_us;
+  }
+  const double block_steps =
+      (waves.full * waves.resident + waves.tail) * waves.k_steps / per_us;  // of the fullest SM
+  us.multiply = step.multiply * block_steps;
+  us.smem = step.smem * block_steps;
+  us.l2 = step.l2 * block_steps;
+  us.copies = step.issue * block_steps;
+  us.latency = step.latency * waves.count() * waves.k_steps / per_us;
+  us.dram = dram_clocks / per_us;
+  return us;
+}
+
+}  // namespace
+
+double predict_us(const Config& config, const Problem& problem, const DeviceSpec& device,
+                  const Resources& resources, int max_sms) {
+  return predict(config, problem, device, resources, max_sms).total();
+}
+
+std::vector<TimeTerm> predict_terms(const Config& config, const Problem& problem,
+                                    const DeviceSpec& device, const Resources& resources,
+                                    int max_sms) {
+  const Prediction us = predict(config, problem, device, resources, max_sms);
+  return {{"launch", us.launch},
+          {"pipeline fill", us.fill},
+          {"main loop", us.main_loop},
+          {"epilogue", us.epilogue},
+          {"split-k reduction", us.reduction},
+          {"total", us.total()},
+          {"alone: multiply", us.multiply},
+          {"alone: shared memory", us.smem},
+          {"alone: L2", us.l2},
+          {"alone: copy instructions", us.copies},
+          {"alone: latency", us.latency},
+          {"alone: DRAM", us.dram}};
+}
+
+}  // namespace autotune::search

@@ -1,0 +1,39 @@
+// One planning request inside search/: what stays the same while configs are generated and checked.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "search/plan.h"
+
+namespace autotune::search {
+
+// All that it points to must outlive it.
+struct Request {
+  const Family* family;
+  Problem problem;  // checked
+  KernelTraits traits;
+  const DeviceSpec* device;
+  const Space* space;
+  const Limits* limits;
+};
+
+// bad_input for an unknown family, a problem that is none, or a space that is not of this family.
+Expected<Request> make_request(const Problem& problem, const DeviceSpec& device, const Space& space,
+                               const Limits& limits);
+
+// `resources` is filled where the verdict is not a structural one or an exclude.
+using CheckedVisitor = std::function<void(const Config& config, const Resources& resources,
+                                          const std::optional<Verdict>& verdict)>;
+
+// Every config of every kernel that serves the problem on the device, checked, in the order of the
+// space. Returns why the other kernels generated nothing: "simt: fp32 only".
+std::vector<std::string> for_each_checked(const Request& request, const CheckedVisitor& visit);
+
+// The same as in plan.h for a request that is already made.
+Expected<Plan> make_plan(const Request& request);
+Expected<Candidate> default_candidate(const Request& request);
+std::vector<Reject> sample_rejects(const Request& request, int count, std::uint64_t seed);
+
+}  // namespace autotune::search

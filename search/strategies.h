@@ -1,0 +1,12 @@
+// The strategies inside search/; make_strategy in strategy.h picks one by name.
+#pragma once
+
+#include "search/strategy.h"
+
+namespace autotune::search {
+
+std::unique_ptr<Strategy> make_exhaustive(const Plan& plan);
+std::unique_ptr<Strategy> make_random(const Plan& plan, std::uint64_t seed);
+std::unique_ptr<Strategy> make_model(const Plan& plan);
+
+}  // namespace autotune::search
