@@ -1,0 +1,110 @@
+#include "autotune/cli/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "autotune/cli/command.h"
+
+namespace autotune::cli {
+namespace {
+
+const Command* const kCommands[] = {
+    &kDevicesCommand, &kPlanCommand, &kExplainCommand, &kTuneCommand,
+    &kBenchCommand,   &kBestCommand, &kCacheCommand,   &kWorkerCommand,
+};
+
+constexpr const char* kDescription =
+    "Finds the fastest configuration of a GPU kernel for one GPU and one problem, and never "
+    "compiles\nor launches one that cannot run.";
+
+constexpr const char* kFooter =
+    "Start with:\n"
+    "  autotune plan gemm --m 4096 --n 4096 --k 4096 --device nvidia-h200   (no GPU needed)\n"
+    "  autotune tune gemm --m 4096 --n 4096 --k 4096\n"
+    "'autotune COMMAND --help' has the options and examples of a command.\n"
+    "Exit codes: 0 done, 1 failed, 2 bad input, 3 nothing fits, 4 no GPU or compiler, 130 Ctrl-C.";
+
+int report(std::ostream& err, const Error& error) {
+  err << "autotune: " << error.message << "\n";
+  return exit_code_of(error.code);
+}
+
+// CLI11 reports --help and --version as errors too; those go to stdout with exit code 0.
+int report_parse(const CLI::App& app, const CLI::ParseError& error, const Streams& streams) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& at = chosen.empty() ? app : *chosen.front();
+  if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
+    streams.out << at.help(chosen.empty() ? "" : "autotune") << std::flush;
+    return kExitDone;
+  }
+  if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
+    streams.out << "autotune " << AUTOTUNE_VERSION << "\n";
+    return kExitDone;
+  }
+  const std::string help =
+      chosen.empty() ? "autotune --help" : "autotune " + at.get_name() + " --help";
+  streams.err << fmt::format("autotune: {}; see '{}'\n", error.what(), help);
+  return kExitBadInput;
+}
+
+void add_command(CLI::App& app, const Command& command, Options& options) {
+  CLI::App* sub = app.add_subcommand(command.name, command.summary);
+  if (command.hidden) sub->group("");
+  sub->footer(fmt::format("Examples:\n{}", command.examples));
+  add_options(*sub, command.sets, options);
+}
+
+int run_parsed(const CLI::App& app, const Options& options, const Streams& streams) {
+  const std::string name = app.get_subcommands().front()->get_name();
+  const auto* command = *std::find_if(std::begin(kCommands), std::end(kCommands),
+                                      [&](const Command* each) { return each->name == name; });
+  Output output(streams, options.json, options.quiet ? -1 : options.verbose);
+  const Expected<int> code = command->run(options, output);
+  return code ? *code : report(streams.err, code.error());
+}
+
+}  // namespace
+
+int exit_code_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::bad_input:
+    case ErrorCode::foreign_file:  // the caller named a file that is not ours
+      return kExitBadInput;
+    case ErrorCode::nothing_fits:
+      return kExitNothingFits;
+    case ErrorCode::no_gpu:
+    case ErrorCode::no_compiler:
+      return kExitNoGpu;
+    case ErrorCode::cancelled:
+      return kExitInterrupted;
+    case ErrorCode::io_failed:
+    case ErrorCode::corrupt_file:
+    case ErrorCode::busy:
+    case ErrorCode::failed:
+      break;
+  }
+  return kExitFailed;
+}
+
+int run_cli(const std::vector<std::string>& args, const Streams& streams) {
+  Options options;
+  CLI::App app(kDescription, "autotune");
+  app.get_formatter()->column_width(34);
+  app.set_version_flag("--version", AUTOTUNE_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  for (const Command* command : kCommands) add_command(app, *command, options);
+
+  // CLI11 takes the arguments from the back.
+  std::vector<std::string> reversed(args.rbegin(), args.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    return report_parse(app, error, streams);
+  }
+  return run_parsed(app, options, streams);
+}
+
+}  // namespace autotune::cli

@@ -1,0 +1,91 @@
+// `autotune best`: what the library would answer for a problem, and how good the match is.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/cli/command.h"
+#include "autotune/cli/device_choice.h"
+#include "autotune/cli/request.h"
+#include "autotune/cli/text.h"
+#include "autotune/io/json.h"
+#include "autotune/lookup/answer.h"
+#include "kernels/problem.h"
+
+namespace autotune::cli {
+namespace {
+
+std::string match_text(const BestConfig& best) {
+  switch (best.match) {
+    case Match::exact:
+      return "exact: tuned for this problem on this GPU";
+    case Match::nearest_problem:
+      return "nearest_problem: tuned on this GPU for " + best.from_problem;
+    case Match::other_device:
+      return "other_device: tuned for " + best.from_problem;
+    case Match::default_config:
+      break;
+  }
+  return "default: nothing similar was tuned; the performance model's choice";
+}
+
+io::BestRowJson row_of(const BestConfig& best) {
+  return {best.problem,      best.config,    std::string(to_string(best.match)),
+          best.from_problem, best.median_us, ""};
+}
+
+void print(const BestConfig& best, Output& output) {
+  if (output.quiet()) {
+    output.result(best.config + "\n");
+    return;
+  }
+  Table table({{"", Table::Align::left}, {"", Table::Align::left}});
+  table.add({"config", best.config});
+  table.add({"match", match_text(best)});
+  if (best.median_us > 0) table.add({"measured", microseconds(best.median_us) + " when tuned"});
+  output.result(fmt::format("{} {} on {}\n{}", best.problem.family, describe(best.problem),
+                            best.device, table.str()));
+}
+
+Expected<int> run(const Options& options, Output& output) {
+  const auto request = read_request(options);
+  if (!request) return tl::unexpected(request.error());
+  const auto device = choose_device(options, Need::description);
+  if (!device) return tl::unexpected(device.error());
+
+  io::BestJson document{device->spec.name, std::nullopt, {}};
+  if (!request->suite.empty()) document.suite = request->suite;
+  std::optional<Error> first;
+  std::string told;
+  for (const Problem& problem : request->problems) {
+    std::string warning;
+    const auto best = lookup::answer_from(options.cache, problem, device->spec, &warning);
+    if (!warning.empty() && warning != told) output.warn(told = warning);
+    if (best) {
+      document.rows.push_back(row_of(*best));
+      print(*best, output);
+      continue;
+    }
+    document.rows.push_back({problem, "", "", "", 0, best.error().message});
+    if (!first) first = best.error();
+  }
+  if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
+  if (first) return tl::unexpected(*std::move(first));
+  return kExitDone;
+}
+
+}  // namespace
+
+const Command kBestCommand = {
+    "best",
+    "Show the best known config of a problem, and how well it matches",
+    "  autotune best gemm --m 4096 --n 4096 --k 4096\n"
+    "  autotune best gemm --m 1 --n 4096 --k 4096 --device nvidia-h200 -q\n"
+    "  autotune best --suite gemm --device nvidia-h200 --json -",
+    kFamily | kSuite | kProblem | kDevice | kCache | kOutput,
+    run,
+};
+
+}  // namespace autotune::cli

@@ -1,0 +1,28 @@
+// Which GPU a command is about.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "autotune/cli/options.h"
+#include "autotune/types.h"
+#include "kernels/device_spec.h"
+
+namespace autotune::cli {
+
+enum class Need : std::uint8_t {
+  description,  // its numbers are enough: any known GPU will do
+  gpu,          // it must be here
+};
+
+struct DeviceChoice {
+  DeviceSpec spec;
+  std::optional<int> index;  // as the driver counts, where it is here
+};
+
+// From --device and --gpu-spec. Errors: bad_input for a GPU that nobody knows (the message lists
+// similar names) and for `auto` without a GPU where a description would do; no_gpu for one that is
+// needed and not here, with the driver's reason where there is no GPU at all.
+Expected<DeviceChoice> choose_device(const Options& options, Need need);
+
+}  // namespace autotune::cli

@@ -1,0 +1,22 @@
+// The cache that a command works with.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "autotune/cli/options.h"
+#include "autotune/cli/output.h"
+#include "autotune/types.h"
+#include "cache/store.h"
+
+namespace autotune::cli {
+
+// --cache, else the user's.
+Expected<std::filesystem::path> cache_path(const Options& options);
+
+// Opens it and tells what it has to say. A cache that the file system refuses is not needed to get
+// a result: nullopt with a warning. Errors: a file that is not ours, or damaged where only read.
+Expected<std::optional<cache::Store>> open_store(const Options& options, cache::Access access,
+                                                 Output& output);
+
+}  // namespace autotune::cli

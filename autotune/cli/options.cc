@@ -1,0 +1,132 @@
+#include "autotune/cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+
+#include "kernels/problem.h"
+
+namespace autotune::cli {
+namespace {
+
+struct TextOption {
+  std::uint32_t set;
+  const char* group;
+  const char* flag;   // a positional has no dashes
+  const char* value;  // what help calls the value
+  std::string Options::*member;
+  const char* help;
+  const char* environment = "";  // variable that serves where the option is not given
+};
+
+constexpr const char* kGroupProblem = "Problem";
+constexpr const char* kGroupDevice = "Device";
+constexpr const char* kGroupSearch = "Search";
+constexpr const char* kGroupRun = "Run";
+constexpr const char* kGroupOutput = "Output";
+
+const TextOption kTextOptions[] = {
+    {kFamily, kGroupProblem, "family", "FAMILY", &Options::family, "Kernel family: gemm"},
+    {kSuite, kGroupProblem, "--suite", "NAME|FILE", &Options::suite,
+     "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
+    {kProblem, kGroupProblem, "--m", "N", &Options::m, "Rows of A and C"},
+    {kProblem, kGroupProblem, "--n", "N", &Options::n, "Columns of B and C"},
+    {kProblem, kGroupProblem, "--k", "N", &Options::k, "Columns of A, rows of B"},
+    {kProblem, kGroupProblem, "--dtype", "TYPE", &Options::dtype,
+     "Element type: bf16 (default), fp16, tf32, fp32"},
+    {kProblem, kGroupProblem, "--layout", "AB", &Options::layout,
+     "tn (default), tt, nn, nt: how A and B lie in memory; tn is a Linear layer, tt is x @ w"},
+    {kProblem, kGroupProblem, "--out-dtype", "TYPE", &Options::out_dtype,
+     "Type of C: bf16, fp16, fp32 (default: as --dtype, fp32 for tf32)"},
+    {kProblem, kGroupProblem, "--alpha", "X", &Options::alpha,
+     "C = alpha A B + beta C (default 1)"},
+    {kProblem, kGroupProblem, "--beta", "X", &Options::beta, "See --alpha (default 0)"},
+    {kProblem, kGroupProblem, "--lda", "N", &Options::lda,
+     "Leading dimension of A in elements (default: tight)"},
+    {kProblem, kGroupProblem, "--ldb", "N", &Options::ldb, "Leading dimension of B"},
+    {kProblem, kGroupProblem, "--ldc", "N", &Options::ldc, "Leading dimension of C"},
+    {kProblem, kGroupProblem, "--mode", "MODE", &Options::mode,
+     "cold (default): the L2 holds no operand; hot: called in a loop"},
+    {kConfig, kGroupSearch, "--config", "CONFIG", &Options::config,
+     "One config, e.g. mma:block_m=128,block_n=256; omitted parameters take the default's values"},
+
+    {kDevice, kGroupDevice, "--device", "NAME|SLUG|INDEX|auto", &Options::device,
+     "GPU: 'NVIDIA H200', nvidia-h200, 0, or auto (default: the first one here)"},
+    {kDevice, kGroupDevice, "--gpu-spec", "FILE", &Options::gpu_spec,
+     "GPU described by a YAML file, in place of a known one"},
+    {kSpace, kGroupSearch, "--space", "FILE", &Options::space,
+     "Search space from a YAML file, in place of the built-in one"},
+    {kSpace, kGroupSearch, "--max-smem", "BYTES", &Options::max_smem,
+     "Cap on shared memory per block", "AUTOTUNE_MAX_SMEM"},
+    {kMaxSms, kGroupSearch, "--max-sms", "N", &Options::max_sms, "Use at most N SMs"},
+
+    {kPlan, kGroupRun, "--compile", "N|all", &Options::compile,
+     "Compile N sampled survivors, or all, for that GPU and check the cubins; needs no GPU"},
+    {kPlan, kGroupRun, "--audit", "N", &Options::audit,
+     "Compile N sampled rejects too and look for false passes and false rejects"},
+    {kTune, kGroupRun, "--budget", "SECONDS", &Options::budget, "Stop after so long per problem"},
+    {kTune, kGroupRun, "--trials", "N", &Options::trials, "Stop after N measured configs"},
+    {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
+     "model (default): the best predicted, then neighbours of the best measured; exhaustive; "
+     "random"},
+    {kJobs, kGroupRun, "--jobs", "N", &Options::jobs, "Compile workers (default: one per core)"},
+    {kSeed, kGroupRun, "--seed", "N", &Options::seed, "Seed of samples and inputs (default 1)"},
+    {kBench, kGroupRun, "--baseline", "NAME", &Options::baseline,
+     "Time this beside ours, interleaved: cublas, or none (default)"},
+    {kCacheArgs, kGroupRun, "action", "ACTION", &Options::action,
+     "path, list, show, verify or remove"},
+    {kCacheArgs, kGroupRun, "pattern", "PATTERN", &Options::pattern,
+     "Part of a problem's key, e.g. 'm=4096 n=4096' (list, show, remove)"},
+
+    {kCache, kGroupOutput, "--cache", "FILE", &Options::cache,
+     "Cache database (default: $AUTOTUNE_CACHE, else the user's; see 'autotune cache path')"},
+    {kOutput, kGroupOutput, "--json", "FILE|-", &Options::json,
+     "Write the result as JSON; with '-' to stdout, and text for people to stderr"},
+    {kWorker, kGroupRun, "role", "ROLE", &Options::role, "compile or measure"},
+    {kWorker, kGroupRun, "--device", "INDEX", &Options::device, "GPU of a measuring worker"},
+};
+
+struct FlagOption {
+  std::uint32_t set;
+  const char* group;
+  const char* flag;
+  bool Options::*member;
+  const char* help;
+};
+
+const FlagOption kFlagOptions[] = {
+    {kSpace, kGroupSearch, "--keep-slow", &Options::keep_slow,
+     "Keep configs that would run badly (predicted spills, low occupancy)"},
+    {kTune, kGroupRun, "--resume", &Options::resume,
+     "Take what the cache holds as measured (default)"},
+    {kTune, kGroupRun, "--fresh", &Options::fresh, "Measure again what the cache holds"},
+    {kCacheArgs, kGroupRun, "--all", &Options::all, "remove: everything"},
+    {kOutput, kGroupOutput, "-q,--quiet", &Options::quiet, "Only the result, and errors"},
+};
+
+}  // namespace
+
+void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
+  for (const TextOption& entry : kTextOptions) {
+    if ((entry.set & sets) == 0) continue;
+    CLI::Option* option = command.add_option(entry.flag, options.*entry.member, entry.help);
+    option->type_name(entry.value)->group(entry.group)->envname(entry.environment);
+  }
+  if ((sets & kSpace) != 0) {
+    command
+        .add_option("--exclude", options.excludes,
+                    "Leave out configs that match, e.g. mma:stages=2,block_m=*; repeatable")
+        ->type_name("PATTERN")
+        ->group(kGroupSearch)
+        ->allow_extra_args(false);
+  }
+  for (const FlagOption& entry : kFlagOptions) {
+    if ((entry.set & sets) == 0) continue;
+    command.add_flag(entry.flag, options.*entry.member, entry.help)->group(entry.group);
+  }
+  if ((sets & kOutput) != 0) {
+    command.add_flag("-v,--verbose", options.verbose, "Say more; twice for still more")
+        ->group(kGroupOutput);
+  }
+}
+
+}  // namespace autotune::cli

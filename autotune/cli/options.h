@@ -1,0 +1,63 @@
+// Every option of every command: its spelling, its help and where its text goes. The texts are read
+// by request.h with the same parsers as files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace autotune::cli {
+
+// As typed; empty or false where not given.
+struct Options {
+  std::string family, suite;
+  std::string m, n, k, lda, ldb, ldc;
+  std::string dtype, out_dtype, layout, alpha, beta, mode;
+  std::string device, gpu_spec;
+  std::string space, max_smem, max_sms;
+  std::vector<std::string> excludes;
+  bool keep_slow = false;
+  std::string cache;
+  std::string json;
+  bool quiet = false;
+  int verbose = 0;
+  std::string compile, audit;
+  std::string config;
+  std::string budget, trials, strategy, jobs, seed;
+  bool resume = false;
+  bool fresh = false;
+  std::string baseline;
+  std::string action, pattern;
+  bool all = false;
+  std::string role;
+};
+
+// Groups of options; a command takes some of them.
+enum OptionSet : std::uint32_t {
+  kFamily = 1u << 0,      // the positional FAMILY
+  kSuite = 1u << 1,       // --suite in its place
+  kProblem = 1u << 2,     // what is computed
+  kDevice = 1u << 3,      // --device, --gpu-spec
+  kSpace = 1u << 4,       // --space, --max-smem, --exclude, --keep-slow
+  kMaxSms = 1u << 5,      //
+  kCache = 1u << 6,       // --cache
+  kOutput = 1u << 7,      // --json, -q, -v
+  kPlan = 1u << 8,        // --compile, --audit
+  kConfig = 1u << 9,      // --config
+  kTune = 1u << 10,       // --budget, --trials, ...
+  kSeed = 1u << 11,       // --seed
+  kJobs = 1u << 12,       // --jobs
+  kBench = 1u << 13,      // --baseline
+  kCacheArgs = 1u << 14,  // ACTION, PATTERN, --all
+  kWorker = 1u << 15,     // ROLE and --device of a worker
+};
+
+// Adds the options of `sets` (OptionSet bits) to a command; parsing it fills `options`, which must
+// outlive it.
+void add_options(CLI::App& command, std::uint32_t sets, Options& options);
+
+}  // namespace autotune::cli

@@ -1,0 +1,59 @@
+#include "autotune/cli/output.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/ostream_sink.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace autotune::cli {
+namespace {
+
+spdlog::level::level_enum level_of(int verbosity) {
+  if (verbosity < 0) return spdlog::level::err;
+  if (verbosity == 0) return spdlog::level::warn;
+  return verbosity == 1 ? spdlog::level::info : spdlog::level::debug;
+}
+
+}  // namespace
+
+Output::Output(const Streams& streams, std::string json, int verbosity)
+    : streams_(streams),
+      json_(std::move(json)),
+      verbosity_(verbosity),
+      log_(std::make_shared<spdlog::logger>(
+          "autotune", std::make_shared<spdlog::sinks::ostream_sink_st>(streams.err, true))) {
+  log_->set_pattern("autotune: %l: %v");
+  log_->set_level(level_of(verbosity));
+}
+
+void Output::result(std::string_view text) {
+  std::ostream& stream = json_ == "-" ? streams_.err : streams_.out;
+  stream << text << std::flush;
+}
+
+void Output::text(std::string_view text) {
+  if (!quiet()) result(text);
+}
+
+void Output::warn(const std::string& message) { log_->warn("{}", message); }
+
+void Output::info(const std::string& message) { log_->info("{}", message); }
+
+Expected<void> Output::write_json(const std::string& document) {
+  if (json_ == "-") {
+    streams_.out << document << std::flush;
+    return {};
+  }
+  errno = 0;
+  std::ofstream file(json_, std::ios::binary | std::ios::trunc);
+  file << document;
+  file.close();
+  if (file) return {};
+  return fail(ErrorCode::io_failed, fmt::format("--json: cannot write '{}': {}", json_,
+                                                errno != 0 ? std::strerror(errno) : "I/O error"));
+}
+
+}  // namespace autotune::cli

@@ -1,0 +1,258 @@
+#include "autotune/cli/request.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "autotune/io/builtin.h"
+#include "autotune/io/load.h"
+#include "kernels/problem.h"
+
+namespace autotune::cli {
+namespace {
+
+constexpr std::uint64_t kMostJobs = 1024;
+
+tl::unexpected<Error> bad(std::string message) {
+  return fail(ErrorCode::bad_input, std::move(message));
+}
+
+std::string known_families() {
+  std::string names;
+  for (const Family* family : families()) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family->name);
+  }
+  return names;
+}
+
+Expected<const Family*> family_named(std::string_view name) {
+  if (const Family* family = find_family(name)) return family;
+  return bad(fmt::format("unknown kernel family '{}'; known: {}", name, known_families()));
+}
+
+Expected<DType> read_dtype(std::string_view flag, const std::string& text) {
+  if (const auto dtype = parse_dtype(text)) return *dtype;
+  return bad(fmt::format("{}: '{}' is not one of {}", flag, text, accepted_dtypes()));
+}
+
+Expected<Layout> read_layout(const std::string& text) {
+  if (const auto layout = parse_layout(text)) return *layout;
+  return bad(fmt::format("--layout: '{}' is not one of {}", text, accepted_layouts()));
+}
+
+Expected<TimingMode> read_mode(const std::string& text) {
+  if (text.empty()) return TimingMode::cold;
+  if (const auto mode = parse_timing_mode(text)) return *mode;
+  return bad(fmt::format("--mode: '{}' is not one of cold, hot", text));
+}
+
+Expected<void> fill_dimensions(const Options& options, Problem& problem) {
+  struct Dimension {
+    const char* flag;
+    const std::string& text;
+    std::int64_t& value;
+    bool needed;
+  };
+  const Dimension dimensions[] = {
+      {"--m", options.m, problem.m, true},        {"--n", options.n, problem.n, true},
+      {"--k", options.k, problem.k, true},        {"--lda", options.lda, problem.lda, false},
+      {"--ldb", options.ldb, problem.ldb, false}, {"--ldc", options.ldc, problem.ldc, false},
+  };
+  for (const Dimension& dimension : dimensions) {
+    if (dimension.text.empty()) {
+      if (!dimension.needed) continue;
+      return bad(fmt::format("{} is missing: a problem needs --m, --n and --k", dimension.flag));
+    }
+    const auto value = parse_dimension(dimension.flag, dimension.text);
+    if (!value) return tl::unexpected(value.error());
+    dimension.value = *value;
+  }
+  return {};
+}
+
+Expected<void> fill_types(const Options& options, Problem& problem) {
+  if (!options.dtype.empty()) {
+    const auto dtype = read_dtype("--dtype", options.dtype);
+    if (!dtype) return tl::unexpected(dtype.error());
+    problem.dtype = *dtype;
+  }
+  problem.out_dtype = default_out_dtype(problem.dtype);
+  if (!options.out_dtype.empty()) {
+    const auto dtype = read_dtype("--out-dtype", options.out_dtype);
+    if (!dtype) return tl::unexpected(dtype.error());
+    problem.out_dtype = *dtype;
+  }
+  if (!options.layout.empty()) {
+    const auto layout = read_layout(options.layout);
+    if (!layout) return tl::unexpected(layout.error());
+    problem.layout = *layout;
+  }
+  return {};
+}
+
+Expected<void> fill_scalars(const Options& options, Problem& problem) {
+  const auto lowest = std::numeric_limits<double>::lowest();
+  if (!options.alpha.empty()) {
+    const auto alpha = read_real("--alpha", options.alpha, lowest);
+    if (!alpha) return tl::unexpected(alpha.error());
+    problem.alpha = *alpha;
+  }
+  if (!options.beta.empty()) {
+    const auto beta = read_real("--beta", options.beta, lowest);
+    if (!beta) return tl::unexpected(beta.error());
+    problem.beta = *beta;
+  }
+  const auto mode = read_mode(options.mode);
+  if (!mode) return tl::unexpected(mode.error());
+  problem.mode = *mode;
+  return {};
+}
+
+Expected<Problem> read_problem(const Options& options, const Family& family) {
+  Problem problem;
+  problem.family = family.name;
+  if (const auto done = fill_dimensions(options, problem); !done) {
+    return tl::unexpected(done.error());
+  }
+  if (const auto done = fill_types(options, problem); !done) return tl::unexpected(done.error());
+  if (const auto done = fill_scalars(options, problem); !done) return tl::unexpected(done.error());
+  return checked(std::move(problem));
+}
+
+// With a suite, what only one problem can have is an error, not silently dropped.
+Expected<void> refuse_beside_suite(const Options& options) {
+  const std::pair<const char*, const std::string&> given[] = {
+      {"--m", options.m},         {"--n", options.n},       {"--k", options.k},
+      {"--lda", options.lda},     {"--ldb", options.ldb},   {"--ldc", options.ldc},
+      {"--alpha", options.alpha}, {"--beta", options.beta}, {"--out-dtype", options.out_dtype},
+  };
+  for (const auto& [flag, text] : given) {
+    if (!text.empty()) {
+      return bad(fmt::format("{} does not go with --suite: the suite gives the problems", flag));
+    }
+  }
+  return {};
+}
+
+Expected<Request> read_suite(const Options& options) {
+  if (const auto sound = refuse_beside_suite(options); !sound) {
+    return tl::unexpected(sound.error());
+  }
+  io::SuiteOverrides overrides;
+  if (!options.dtype.empty()) {
+    const auto dtype = read_dtype("--dtype", options.dtype);
+    if (!dtype) return tl::unexpected(dtype.error());
+    overrides.dtype = *dtype;
+  }
+  if (!options.layout.empty()) {
+    const auto layout = read_layout(options.layout);
+    if (!layout) return tl::unexpected(layout.error());
+    overrides.layout = *layout;
+  }
+  const auto suite = io::load_suite(options.suite, overrides);
+  if (!suite) return tl::unexpected(suite.error());
+  if (!options.family.empty() && options.family != suite->family) {
+    return bad(fmt::format("--suite {} is of the family {}, not {}; leave the family out",
+                           options.suite, suite->family, options.family));
+  }
+  const auto family = family_named(suite->family);
+  if (!family) return tl::unexpected(family.error());
+
+  Request request{*family, {}, suite->name};
+  const auto mode = read_mode(options.mode);
+  if (!mode) return tl::unexpected(mode.error());
+  for (const io::SuiteEntry& entry : suite->entries) {
+    request.problems.push_back(entry.problem);
+    if (!options.mode.empty()) request.problems.back().mode = *mode;
+  }
+  return request;
+}
+
+}  // namespace
+
+Expected<Request> read_request(const Options& options) {
+  if (!options.suite.empty()) return read_suite(options);
+  if (options.family.empty()) {
+    return bad(fmt::format("name a kernel family ({}) or --suite NAME|FILE", known_families()));
+  }
+  const auto family = family_named(options.family);
+  if (!family) return tl::unexpected(family.error());
+  auto problem = read_problem(options, **family);
+  if (!problem) return tl::unexpected(problem.error());
+  return Request{*family, {*std::move(problem)}, ""};
+}
+
+Expected<search::Limits> read_limits(const Options& options, const Family& family) {
+  search::Limits limits;
+  limits.keep_slow = options.keep_slow;
+  if (!options.max_smem.empty()) {
+    const auto bytes = parse_dimension("--max-smem (or AUTOTUNE_MAX_SMEM)", options.max_smem);
+    if (!bytes) return tl::unexpected(bytes.error());
+    limits.max_smem = *bytes;
+  }
+  if (!options.max_sms.empty()) {
+    const auto sms = parse_dimension("--max-sms", options.max_sms);
+    if (!sms) return tl::unexpected(sms.error());
+    limits.max_sms = static_cast<int>(*sms);
+  }
+  for (const std::string& text : options.excludes) {
+    auto pattern = parse_pattern(text, family);
+    if (!pattern) return tl::unexpected(pattern.error());
+    limits.excludes.push_back(*std::move(pattern));
+  }
+  return limits;
+}
+
+Expected<search::Space> read_space(const Options& options, const Family& family) {
+  if (options.space.empty()) {
+    if (const search::Space* space = io::default_space(family.name)) return *space;
+    return bad(
+        fmt::format("no search space is built in for {}; give one with --space FILE", family.name));
+  }
+  auto space = io::load_space(options.space);
+  if (!space) return tl::unexpected(space.error());
+  if (space->family != family.name) {
+    return bad(fmt::format("--space {} is of the family {}, not {}", options.space, space->family,
+                           family.name));
+  }
+  return space;
+}
+
+Expected<std::uint64_t> read_seed(const Options& options) {
+  if (options.seed.empty()) return 1;
+  return read_count("--seed", options.seed, 0, std::numeric_limits<std::uint64_t>::max());
+}
+
+Expected<int> read_jobs(const Options& options) {
+  if (options.jobs.empty()) return 0;
+  const auto jobs = read_count("--jobs", options.jobs, 1, kMostJobs);
+  if (!jobs) return tl::unexpected(jobs.error());
+  return static_cast<int>(*jobs);
+}
+
+Expected<std::uint64_t> read_count(std::string_view flag, const std::string& text, std::uint64_t lo,
+                                   std::uint64_t hi) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < lo || value > hi) {
+    return bad(fmt::format("{}: '{}' is not a whole number from {} to {}", flag, text, lo, hi));
+  }
+  return value;
+}
+
+Expected<double> read_real(std::string_view flag, const std::string& text, double lo) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value)) {
+    return bad(fmt::format("{}: '{}' is not a number", flag, text));
+  }
+  if (value < lo) return bad(fmt::format("{}: {} is less than {}", flag, text, lo));
+  return value;
+}
+
+}  // namespace autotune::cli

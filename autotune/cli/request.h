@@ -1,0 +1,46 @@
+// From the text of options to problems, limits and spaces. Every error is bad_input and names the
+// option.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "autotune/cli/options.h"
+#include "autotune/types.h"
+#include "kernels/kernel.h"
+#include "search/check.h"
+#include "search/space.h"
+
+namespace autotune::cli {
+
+struct Request {
+  const Family* family = nullptr;
+  std::vector<Problem> problems;  // checked; one without a suite
+  std::string suite;              // its name; empty without one
+};
+
+// FAMILY with its dimensions, or --suite.
+Expected<Request> read_request(const Options& options);
+
+// --max-smem, --exclude, --keep-slow, --max-sms.
+Expected<search::Limits> read_limits(const Options& options, const Family& family);
+
+// --space, else the family's built-in space.
+Expected<search::Space> read_space(const Options& options, const Family& family);
+
+// --seed, default 1.
+Expected<std::uint64_t> read_seed(const Options& options);
+
+// --jobs; 0 where not given: one per core.
+Expected<int> read_jobs(const Options& options);
+
+// Decimal digits only, lo to hi.
+Expected<std::uint64_t> read_count(std::string_view flag, const std::string& text, std::uint64_t lo,
+                                   std::uint64_t hi);
+
+// A finite decimal number, lo or more.
+Expected<double> read_real(std::string_view flag, const std::string& text, double lo);
+
+}  // namespace autotune::cli

@@ -1,0 +1,139 @@
+// Wrong usage: exit code 2, one sentence on stderr that names the option, nothing on stdout.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "autotune/cli/command.h"
+#include "test/support/catch.h"
+#include "test/unit/cli/run.h"
+
+using namespace autotune;
+using test::contains;
+using test::Ran;
+
+namespace {
+
+std::vector<std::string> plan_with(const std::vector<std::string>& more) {
+  std::vector<std::string> args = {"plan", "gemm", "--device", "nvidia-h200"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+void check_refused(const std::vector<std::string>& args, const std::string& part) {
+  const Ran ran = test::run(args);
+  INFO(ran.err);
+  CHECK(ran.code == 2);
+  CHECK(contains(ran.err, part));
+  CHECK(ran.err.starts_with("autotune: "));
+  CHECK(ran.out.empty());
+}
+
+}  // namespace
+
+TEST_CASE("dimensions are decimal numbers from 1 to 2^31-1") {
+  for (const char* text : {"0", "-1", "1e3", "0x10", "4096.0", "2147483648", "1099511627776", "4k",
+                           " 4", "+4", "99999999999999999999999999"}) {
+    INFO(text);
+    check_refused(plan_with({"--m", text, "--n", "64", "--k", "64"}), "--m");
+  }
+  check_refused(plan_with({"--m", "64", "--n", "64"}), "--k is missing");
+  check_refused(plan_with({"--m", "64", "--n", "64", "--k", "64", "--lda", "0"}), "--lda");
+}
+
+TEST_CASE("a leading dimension shorter than its row is refused") {
+  check_refused(plan_with({"--m", "64", "--n", "64", "--k", "64", "--lda", "63"}), "lda");
+}
+
+TEST_CASE("names that nobody knows are refused with what is known") {
+  check_refused(plan_with({"--m", "1", "--n", "1", "--k", "1", "--dtype", "fp64"}), "bf16");
+  check_refused(plan_with({"--m", "1", "--n", "1", "--k", "1", "--layout", "xx"}), "tn");
+  check_refused(plan_with({"--m", "1", "--n", "1", "--k", "1", "--mode", "warm"}), "cold");
+  check_refused(plan_with({"--m", "1", "--n", "1", "--k", "1", "--out-dtype", "int8"}),
+                "--out-dtype");
+  check_refused({"plan", "conv2d", "--m", "1", "--n", "1", "--k", "1"}, "gemm");
+  check_refused({"plan", "--device", "nvidia-h200"}, "--suite");
+  check_refused({"plan", "--device", "nvidia-h200", "--suite", "no_such_suite"}, "no_such_suite");
+}
+
+TEST_CASE("numbers of other options are checked too") {
+  const std::vector<std::string> problem = {"--m", "64", "--n", "64", "--k", "64"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), problem.begin(), problem.end());
+    return plan_with(more);
+  };
+  check_refused(with({"--max-smem", "32KiB"}), "--max-smem");
+  check_refused(with({"--max-smem", "-1"}), "--max-smem");
+  check_refused(with({"--alpha", "one"}), "--alpha");
+  check_refused(with({"--beta", "nan"}), "--beta");
+  check_refused(with({"--alpha", "inf"}), "--alpha");
+  check_refused(with({"--compile", "some"}), "--compile");
+  check_refused(with({"--audit", "0"}), "--audit");
+  check_refused(with({"--seed", "-1"}), "--seed");
+  check_refused(with({"--exclude", "mma:no_such_parameter=1"}), "no_such_parameter");
+  check_refused(with({"--space", "/no/such/space.yaml"}), "/no/such/space.yaml");
+}
+
+TEST_CASE("AUTOTUNE_MAX_SMEM is read like the option") {
+  setenv("AUTOTUNE_MAX_SMEM", "lots", 1);
+  check_refused(plan_with({"--m", "64", "--n", "64", "--k", "64"}), "AUTOTUNE_MAX_SMEM");
+  unsetenv("AUTOTUNE_MAX_SMEM");
+}
+
+TEST_CASE("a suite and one problem's options exclude each other") {
+  check_refused({"plan", "--suite", "gemm", "--m", "64", "--device", "nvidia-h200"}, "--m");
+  check_refused({"plan", "--suite", "gemm", "--beta", "1", "--device", "nvidia-h200"}, "--beta");
+}
+
+TEST_CASE("a suite of another family than the one named is refused") {
+  const auto file = std::filesystem::temp_directory_path() / "autotune_cli_suite_test.yaml";
+  std::ofstream(file) << "family: gemm\nproblems:\n  - {m: 64, n: 64, k: 64}\n";
+  check_refused({"plan", "geglu_mlp", "--suite", file.string(), "--device", "nvidia-h200"}, "gemm");
+  std::filesystem::remove(file);
+}
+
+TEST_CASE("options that do not exist, lack a value or come twice are wrong usage") {
+  check_refused(plan_with({"--no-such-option"}), "autotune plan --help");
+  check_refused(plan_with({"--m"}), "--m");
+  check_refused(plan_with({"--m", "1", "--m", "2"}), "--m");
+  check_refused({}, "autotune --help");
+  check_refused({"dance"}, "autotune --help");
+}
+
+TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own code") {
+  check_refused({"plan", "gemm", "--m", "1", "--n", "1", "--k", "1", "--device", "voodoo-3"},
+                "voodoo-3");
+  const Ran ran =
+      test::run({"tune", "gemm", "--m", "64", "--n", "64", "--k", "64", "--device", "NVIDIA Thor"});
+  CHECK(ran.code == 4);
+  CHECK(contains(ran.err, "NVIDIA Thor"));
+}
+
+TEST_CASE("help and version are no errors") {
+  for (const char* command : {"devices", "plan", "explain", "tune", "bench", "best", "cache"}) {
+    const Ran ran = test::run({command, "--help"});
+    INFO(command);
+    CHECK(ran.code == 0);
+    CHECK(ran.err.empty());
+    CHECK(contains(ran.out, "Examples:\n  autotune " + std::string(command)));
+  }
+  const Ran help = test::run({"--help"});
+  CHECK(help.code == 0);
+  CHECK(contains(help.out, "plan"));
+  CHECK_FALSE(contains(help.out, "worker"));
+  const Ran version = test::run({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.out.starts_with("autotune 0."));
+}
+
+TEST_CASE("every kind of error has its exit code") {
+  CHECK(cli::exit_code_of(ErrorCode::bad_input) == 2);
+  CHECK(cli::exit_code_of(ErrorCode::foreign_file) == 2);
+  CHECK(cli::exit_code_of(ErrorCode::nothing_fits) == 3);
+  CHECK(cli::exit_code_of(ErrorCode::no_gpu) == 4);
+  CHECK(cli::exit_code_of(ErrorCode::no_compiler) == 4);
+  CHECK(cli::exit_code_of(ErrorCode::cancelled) == 130);
+  for (const ErrorCode code :
+       {ErrorCode::io_failed, ErrorCode::corrupt_file, ErrorCode::busy, ErrorCode::failed}) {
+    CHECK(cli::exit_code_of(code) == 1);
+  }
+}

@@ -1,0 +1,160 @@
+// Plans and explanations of GPUs that need not be here.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "test/support/catch.h"
+#include "test/unit/cli/run.h"
+
+using namespace autotune;
+using nlohmann::json;
+using test::contains;
+using test::Ran;
+
+namespace {
+
+std::vector<std::string> square(const std::string& command, const std::string& device,
+                                std::vector<std::string> more = {}) {
+  std::vector<std::string> args = {command, "gemm", "--m",  "4096",     "--n",
+                                   "4096",  "--k",  "4096", "--device", device};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+json plan_json(const std::string& device, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> args = square("plan", device, more);
+  args.insert(args.end(), {"--json", "-"});
+  const Ran ran = test::run(args);
+  INFO(ran.err);
+  REQUIRE(ran.code == 0);
+  return json::parse(ran.out);
+}
+
+}  // namespace
+
+TEST_CASE("a plan's counts add up, and what it ranks fits") {
+  const json plan = plan_json("nvidia-h200");
+  CHECK(plan["schema"] == 1);
+  CHECK(plan["device"] == "NVIDIA H200");
+  std::int64_t rejected = 0;
+  for (const auto& [rule, count] : plan["rejected"].items()) rejected += count.get<std::int64_t>();
+  CHECK(plan["generated"] == plan["survivors"].get<std::int64_t>() + rejected);
+  REQUIRE(plan["ranked"].size() == 10);
+  CHECK(plan["ranked"][0]["config"] == plan["default_config"]);
+  double before = 0;
+  for (const json& row : plan["ranked"]) {
+    CHECK(row["predicted_us"].get<double>() >= before);
+    before = row["predicted_us"];
+    CHECK(row["resources"]["smem_bytes"].get<int>() <= 232448);
+    CHECK(row["resources"]["threads"].get<int>() <= 1024);
+    CHECK(row["resources"]["blocks_per_sm"].get<int>() >= 1);
+  }
+}
+
+TEST_CASE("text has the funnel, the default config and the ten best") {
+  const Ran ran = test::run(square("plan", "NVIDIA H200"));
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  for (const char* part : {"generated", "survivors", "Default", "predicted", "blocks/SM"}) {
+    CHECK(contains(ran.out, part));
+  }
+}
+
+TEST_CASE("--json - leaves stdout to the document and -q leaves one line") {
+  const Ran both = test::run(square("plan", "nvidia-h200", {"--json", "-"}));
+  CHECK(contains(both.err, "survivors"));
+  CHECK_FALSE(json::parse(both.out).empty());
+  const Ran quiet = test::run(square("plan", "nvidia-h200", {"-q"}));
+  CHECK(quiet.out == json::parse(both.out)["default_config"].get<std::string>() + "\n");
+  CHECK(quiet.err.empty());
+}
+
+TEST_CASE("large shared memory: the user's cap acts as the limit") {
+  const json capped = plan_json("nvidia-h200", {"--max-smem", "32768"});
+  CHECK(capped["rejected"].contains("user_cap"));
+  for (const json& row : capped["ranked"]) {
+    CHECK(row["resources"]["smem_bytes"].get<int>() <= 32768);
+  }
+  setenv("AUTOTUNE_MAX_SMEM", "32768", 1);
+  CHECK(plan_json("nvidia-h200") == capped);
+  unsetenv("AUTOTUNE_MAX_SMEM");
+}
+
+TEST_CASE("large shared memory: a cap below everything is 'nothing fits'") {
+  const Ran ran = test::run(square("plan", "nvidia-h200", {"--max-smem", "16"}));
+  CHECK(ran.code == 3);
+  CHECK(contains(ran.err, "autotune: "));
+}
+
+TEST_CASE("large shared memory: 16 x 2048 on an H200 breaks its limit and a near one fits") {
+  const Ran ran = test::run(
+      square("explain", "nvidia-h200",
+             {"--config", "mma:block_m=16,block_n=2048,block_k=16,stages=2", "--dtype", "fp32"}));
+  INFO(ran.out << ran.err);
+  CHECK(ran.code == 3);
+}
+
+TEST_CASE("large shared memory: explain prints the sum, the limit and the nearest that fits") {
+  const Ran ran = test::run(
+      square("explain", "nvidia-h200",
+             {"--config", "mma:block_m=16,block_n=2048,block_k=64,stages=2", "--json", "-"}));
+  INFO(ran.err);
+  CHECK(ran.code == 3);
+  const json explained = json::parse(ran.out);
+  CHECK(explained["fits"] == false);
+  // Two stages of (16 + 2048) x 64 elements of 2 bytes.
+  CHECK(explained["resources"]["smem_bytes"].get<int>() >= 2 * (16 + 2048) * 64 * 2);
+  CHECK(contains(ran.err,
+                 "out of resource: shared memory, required 528384 bytes, limit 232448 bytes "
+                 "(NVIDIA H200, opt-in per block)"));
+  CHECK(contains(ran.err, "Nearest config that fits"));
+  const Ran nearest =
+      test::run(square("explain", "nvidia-h200", {"--config", explained["nearest"]["config"]}));
+  CHECK(nearest.code == 0);
+  CHECK(contains(nearest.out, "Fits."));
+}
+
+TEST_CASE("Jetson AGX Thor is planned for without one") {
+  const json plan = plan_json("NVIDIA Thor");
+  CHECK(plan["device"] == "NVIDIA Thor");
+  CHECK(plan["survivors"].get<int>() > 0);
+}
+
+TEST_CASE("configs excluded by pattern are counted and gone") {
+  const json plan = plan_json(
+      "nvidia-h200", {"--exclude", "mma:stages=2,block_m=*", "--exclude", "mma:block_n=256"});
+  CHECK(plan["rejected"]["excluded"].get<int>() > 0);
+  for (const json& row : plan["ranked"]) {
+    CHECK_FALSE(contains(row["config"], "stages=2,"));
+    CHECK_FALSE(contains(row["config"], "block_n=256"));
+  }
+}
+
+TEST_CASE("a suite's plan has a row for each problem") {
+  const Ran ran = test::run({"plan", "--suite", "gemm", "--device", "nvidia-h200", "--json", "-"});
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  const json plan = json::parse(ran.out);
+  REQUIRE(plan["rows"].size() > 5);
+  for (const json& row : plan["rows"]) CHECK(row["survivors"].get<int>() > 0);
+}
+
+TEST_CASE("best without an entry is the plan's default, said so") {
+  const json plan = plan_json("nvidia-a100-sxm4-80gb");
+  const Ran ran = test::run(square("best", "nvidia-a100-sxm4-80gb",
+                                   {"--cache", "/no/such/folder/cache.db", "--json", "-"}));
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  const json best = json::parse(ran.out);
+  CHECK(best["match"] == "default");
+  CHECK(best["config"] == plan["default_config"]);
+}
+
+TEST_CASE("devices lists what is known, with or without a GPU here") {
+  const Ran ran = test::run({"devices", "--json", "-"});
+  CHECK(ran.code == 0);
+  const json devices = json::parse(ran.out);
+  bool h200 = false;
+  for (const json& device : devices["known"]) h200 = h200 || device["name"] == "NVIDIA H200";
+  CHECK(h200);
+  CHECK(contains(ran.err, "nvidia-h200"));
+}

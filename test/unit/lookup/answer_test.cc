@@ -1,0 +1,238 @@
+// The order of sources behind best_config(), each match made to happen.
+#include "autotune/lookup/answer.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "autotune/lookup/distance.h"
+#include "kernels/kernel.h"
+#include "kernels/problem.h"
+#include "search/plan.h"
+#include "test/support/catch.h"
+
+using namespace autotune;
+
+namespace {
+
+Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  return *checked(problem);
+}
+
+const DeviceSpec& device(const char* name) {
+  const DeviceSpec* found = io::find_device(name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+// A cache of its own for each test.
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("autotune_lookup_" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::filesystem::path file() const { return path_ / "cache.db"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+search::Plan plan_of(const Problem& problem, const DeviceSpec& gpu) {
+  auto plan = search::make_plan(problem, gpu, *io::default_space("gemm"), {});
+  REQUIRE(plan.has_value());
+  return *std::move(plan);
+}
+
+// Crowns `config` as measured in `us` on today's code, or on other code.
+void crown(const std::filesystem::path& file, const Problem& problem, const DeviceSpec& gpu,
+           const Config& config, double us, bool todays_code = true) {
+  auto store = cache::Store::open(file, cache::Access::read_write);
+  REQUIRE(store.has_value());
+  const auto run =
+      store->begin_run({fingerprint(gpu), gpu.name, "nvrtc 13.0", "13.0", "0.1.0", "{}", "host"});
+  REQUIRE(run.has_value());
+  cache::WinnerRecord winner;
+  winner.trial.run = *run;
+  winner.trial.problem = problem;
+  winner.trial.key = {
+      problem_key(problem), fingerprint(gpu), to_string(config),
+      todays_code ? source_hash(config, traits_of(problem), gpu) : std::string(64, '0'),
+      "nvrtc 13.0"};
+  winner.trial.measurement.median_us = us;
+  winner.trial.measurement.samples = 9;
+  REQUIRE(store->record(winner.trial).has_value());
+  REQUIRE(store->crown(winner).has_value());
+}
+
+BestConfig answer_with(const std::filesystem::path& file, const Problem& problem,
+                       const DeviceSpec& gpu) {
+  auto store = cache::Store::open(file, cache::Access::read_only);
+  REQUIRE(store.has_value());
+  lookup::Sources sources;
+  sources.store = &*store;
+  auto best = lookup::answer(problem, gpu, sources);
+  REQUIRE(best.has_value());
+  return *std::move(best);
+}
+
+}  // namespace
+
+TEST_CASE("distance is the sum of doublings, and only between comparable problems") {
+  CHECK(lookup::distance(gemm(64, 64, 64), gemm(64, 64, 64)) == 0.0);
+  CHECK(*lookup::distance(gemm(64, 64, 64), gemm(128, 32, 64)) == Approx(2.0));
+  Problem other = gemm(64, 64, 64);
+  other.dtype = other.out_dtype = DType::fp16;
+  CHECK_FALSE(lookup::distance(gemm(64, 64, 64), other).has_value());
+  other = gemm(64, 64, 64);
+  other.layout = Layout::tt;
+  CHECK_FALSE(lookup::distance(gemm(64, 64, 64), other).has_value());
+}
+
+TEST_CASE("a winner of exactly this problem and device is exact") {
+  const Folder folder;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem problem = gemm(4096, 4096, 4096);
+  const Config winner = plan_of(problem, h200).survivors.at(7).config;
+  crown(folder.file(), problem, h200, winner, 210.5);
+  const BestConfig best = answer_with(folder.file(), problem, h200);
+  CHECK(best.match == Match::exact);
+  CHECK(best.config == to_string(winner));
+  CHECK(best.median_us == Approx(210.5));
+  CHECK(best.device == "NVIDIA H200");
+  CHECK(best.from_problem.empty());
+}
+
+TEST_CASE("a winner of another source is a good guess, not exact") {
+  const Folder folder;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem problem = gemm(4096, 4096, 4096);
+  const Config winner = plan_of(problem, h200).survivors.at(7).config;
+  crown(folder.file(), problem, h200, winner, 210.5, false);
+  const BestConfig best = answer_with(folder.file(), problem, h200);
+  CHECK(best.match == Match::nearest_problem);
+  CHECK(best.config == to_string(winner));
+  CHECK_FALSE(best.from_problem.empty());
+}
+
+TEST_CASE("without an exact one the nearest problem answers") {
+  const Folder folder;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const search::Plan plan = plan_of(gemm(4096, 4096, 4096), h200);
+  crown(folder.file(), gemm(4096, 4096, 4096), h200, plan.survivors.at(3).config, 210.5);
+  crown(folder.file(), gemm(1024, 4096, 4096), h200, plan.survivors.at(5).config, 60);
+  const BestConfig best = answer_with(folder.file(), gemm(3000, 4096, 4096), h200);
+  CHECK(best.match == Match::nearest_problem);
+  CHECK(best.config == to_string(plan.survivors.at(3).config));
+  CHECK(best.from_problem == describe(gemm(4096, 4096, 4096)));
+  CHECK(best.median_us == Approx(210.5));
+}
+
+TEST_CASE("a winner too far away is no better than the model") {
+  const Folder folder;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const search::Plan plan = plan_of(gemm(1, 4096, 4096), h200);
+  crown(folder.file(), gemm(1, 4096, 4096), h200, plan.survivors.at(3).config, 9);
+  CHECK(answer_with(folder.file(), gemm(8192, 4096, 4096), h200).match == Match::default_config);
+}
+
+TEST_CASE("another device's winner answers only where it fits here") {
+  const Folder folder;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const DeviceSpec& ada = device("nvidia-l40s");
+  const Problem problem = gemm(4096, 4096, 4096);
+  const search::Plan plan = plan_of(problem, h200);
+  const search::Candidate* fits = nullptr;
+  const search::Candidate* large = nullptr;
+  const KernelTraits traits = traits_of(problem);
+  for (const search::Candidate& each : plan.survivors) {
+    const bool here = !search::check(each.config, problem, traits, ada, {}, nullptr).has_value();
+    if (here && fits == nullptr) fits = &each;
+    if (each.resources.smem_bytes > ada.limits.smem_optin_per_block && large == nullptr) {
+      large = &each;
+    }
+  }
+  REQUIRE(fits != nullptr);
+  REQUIRE(large != nullptr);
+
+  crown(folder.file(), problem, h200, large->config, 200);
+  CHECK(answer_with(folder.file(), problem, ada).match == Match::default_config);
+
+  crown(folder.file(), gemm(4096, 4096, 2048), h200, fits->config, 110);
+  const BestConfig best = answer_with(folder.file(), problem, ada);
+  CHECK(best.match == Match::other_device);
+  CHECK(best.config == to_string(fits->config));
+  CHECK(best.from_problem == describe(gemm(4096, 4096, 2048)) + " on NVIDIA H200");
+}
+
+TEST_CASE("winners that came with the program answer where the cache has none") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem problem = gemm(4096, 4096, 4096);
+  const std::string config = to_string(plan_of(problem, h200).survivors.at(4).config);
+  const io::BuiltinTuned tuned[] = {{"NVIDIA H200", problem, config, 205}};
+  lookup::Sources sources;
+  sources.tuned = tuned;
+  const auto exact = lookup::answer(problem, h200, sources);
+  REQUIRE(exact.has_value());
+  CHECK(exact->match == Match::exact);
+  CHECK(exact->config == config);
+  const auto near = lookup::answer(gemm(4096, 4096, 2048), h200, sources);
+  REQUIRE(near.has_value());
+  CHECK(near->match == Match::nearest_problem);
+  const auto other = lookup::answer(problem, device("nvidia-h100-80gb-hbm3"), sources);
+  REQUIRE(other.has_value());
+  CHECK(other->match == Match::other_device);
+}
+
+TEST_CASE("with nothing known the default answers, on every known GPU, and fits") {
+  for (const DeviceSpec& gpu : io::known_devices()) {
+    INFO(gpu.name);
+    const Problem problem = gemm(1000, 1524, 4096);
+    const auto best = lookup::answer(problem, gpu, {});
+    if (!best) {
+      CHECK(best.error().code == ErrorCode::nothing_fits);
+      continue;
+    }
+    CHECK(best->match == Match::default_config);
+    const auto config = parse_config(best->config, *find_family("gemm"));
+    REQUIRE(config.has_value());
+    CHECK_FALSE(search::check(*config, problem, traits_of(problem), gpu, {}, nullptr).has_value());
+  }
+}
+
+TEST_CASE("a cache that cannot be read is skipped, with a word about it") {
+  std::string warning;
+  const auto best = lookup::answer_from(std::filesystem::temp_directory_path(),
+                                        gemm(4096, 4096, 4096), device("nvidia-h200"), &warning);
+  REQUIRE(best.has_value());
+  CHECK_FALSE(warning.empty());
+}
+
+TEST_CASE("the public call: a device by name, bad problems, unknown devices") {
+  BestOptions options;
+  options.device = "nvidia-h200";
+  options.cache = std::filesystem::temp_directory_path() / "autotune_lookup_none" / "cache.db";
+  Problem problem;
+  problem.m = problem.n = problem.k = 512;
+  const auto best = best_config(problem, options);
+  REQUIRE(best.has_value());
+  CHECK(best->problem.lda == 512);
+
+  problem.m = 0;
+  const auto bad = best_config(problem, options);
+  REQUIRE_FALSE(bad.has_value());
+  CHECK(bad.error().code == ErrorCode::bad_input);
+
+  problem.m = 512;
+  options.device = "voodoo-3";
+  const auto unknown = best_config(problem, options);
+  REQUIRE_FALSE(unknown.has_value());
+  CHECK(unknown.error().code == ErrorCode::bad_input);
+}
