@@ -201,6 +201,7 @@ KernelTraits traits_of(const Problem& problem) {
   traits.align_a = static_cast<std::int8_t>(row_alignment(problem.lda, problem.dtype));
   traits.align_b = static_cast<std::int8_t>(row_alignment(problem.ldb, problem.dtype));
   traits.align_c = static_cast<std::int8_t>(row_alignment(problem.ldc, problem.out_dtype));
+  traits.beta = problem.beta != 0.0;
   return traits;
 }
 

@@ -1,0 +1,54 @@
+// What the host twins of all GEMM kernels share: tiling, tile order, launch argument, definitions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace autotune::gemm {
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Threads, shared memory and registers that one block asks for; bytes per block, registers per
+// thread.
+struct BlockNeeds {
+  std::int64_t smem_bytes;
+  std::int32_t threads;
+  std::int32_t min_blocks;
+  std::int32_t register_demand;
+};
+
+class GemmTwin : public HostTwin {
+ public:
+  Resources resources(const Config& config, const Problem& problem, const DeviceSpec& device,
+                      int max_sms) const final;
+  LaunchPlan launch_plan(const Config& config, const Problem& problem, const DeviceSpec& device,
+                         const DevicePointers& pointers, int max_sms) const final;
+  std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
+                                      const DeviceSpec& device) const final;
+  Work work(const Config& config, const Problem& problem, const DeviceSpec& device) const final;
+
+ protected:
+  virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
+  // Run-time parameters: 0 walks along m, 1 along n; tiles of the other direction per walk.
+  virtual std::int32_t raster(const Config& config) const = 0;
+  virtual std::int32_t swizzle(const Config& config) const = 0;
+  // Constants of this kernel beside the traits and the compile-time parameters.
+  virtual std::vector<Definition> layout_definitions(const Config& config,
+                                                     const KernelTraits& traits) const = 0;
+  // Fills unit, stages, warps and what happens inside one k tile.
+  virtual void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
+                         Work& work) const = 0;
+};
+
+// Every GEMM kernel has these three first.
+inline std::int32_t block_m(const Config& config) { return config.values[0]; }
+inline std::int32_t block_n(const Config& config) { return config.values[1]; }
+inline std::int32_t block_k(const Config& config) { return config.values[2]; }
+
+extern const HostTwin& mma_kernel;
+extern const HostTwin& simt_kernel;
+
+}  // namespace autotune::gemm

@@ -1,0 +1,203 @@
+// Host twin of mma.cuh: tensor cores through mma.sync, operands through a cp.async ring.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/gemm/gemm_twin.h"
+
+namespace autotune::embedded {
+extern const std::string_view gemm_mma_source;
+}
+
+namespace autotune::gemm {
+namespace {
+
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN, kRaster, kSwizzle };
+
+constexpr Parameter kParameters[] = {
+    {"block_m", 1, 4096, 128, false, "rows of C per block"},
+    {"block_n", 1, 4096, 128, false, "columns of C per block"},
+    {"block_k", 1, 1024, 64, false, "depth of one pipeline stage"},
+    {"stages", 2, 64, 3, false, "k tiles in flight"},
+    {"warps_m", 1, 64, 2, false, "warps along m"},
+    {"warps_n", 1, 64, 2, false, "warps along n"},
+    {"raster", 0, 1, 0, true, "consecutive blocks walk along m (0) or n (1)"},
+    {"swizzle", 1, 64, 4, true, "tiles of the other direction per walk"},
+};
+
+using Values = ParameterValuesArray;
+
+std::int64_t element(const KernelTraits& traits) { return storage_bytes(traits.dtype); }
+std::int32_t threads_of(const Values& v) { return 32 * v[kWarpsM] * v[kWarpsN]; }
+// Depth of one instruction: 32 bytes of k, whatever the element.
+std::int64_t step_k(const KernelTraits& traits) { return 32 / element(traits); }
+std::int64_t warp_m(const Values& v) { return v[kBlockM] / v[kWarpsM]; }
+std::int64_t warp_n(const Values& v) { return v[kBlockN] / v[kWarpsN]; }
+std::int64_t accumulators(const Values& v) { return warp_m(v) * warp_n(v) / 32; }
+
+// 16-byte chunks in a row of an operand's tile.
+std::int64_t chunks(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
+  return (k_major ? v[kBlockK] : extent) * element(t) / 16;
+}
+std::int64_t chunks_a(const Values& v, const KernelTraits& t) {
+  return chunks(a_is_k_major(t.layout), v[kBlockM], v, t);
+}
+std::int64_t chunks_b(const Values& v, const KernelTraits& t) {
+  return chunks(b_is_k_major(t.layout), v[kBlockN], v, t);
+}
+
+bool swizzles(std::int64_t chunks) { return chunks > 0 && (chunks % 8 == 0 || 8 % chunks == 0); }
+bool loads(std::int64_t chunks, const Values& v) {
+  return chunks > 0 && threads_of(v) % chunks == 0;
+}
+
+constexpr Constraint kConstraints[] = {
+    {"warp_tile_m", "block_m must be a multiple of 16 x warps_m",
+     [](const Values& v, const KernelTraits&) { return v[kBlockM] % (16 * v[kWarpsM]) == 0; }},
+    {"warp_tile_n", "block_n must be a multiple of 16 x warps_n",
+     [](const Values& v, const KernelTraits&) { return v[kBlockN] % (16 * v[kWarpsN]) == 0; }},
+    {"k_steps", "block_k must hold an even number of k steps (64 bytes)",
+     [](const Values& v, const KernelTraits& t) { return v[kBlockK] % (2 * step_k(t)) == 0; }},
+    {"swizzle_a", "a row of A's tile must be 16, 32, 64 or a multiple of 128 bytes",
+     [](const Values& v, const KernelTraits& t) { return swizzles(chunks_a(v, t)); }},
+    {"swizzle_b", "a row of B's tile must be 16, 32, 64 or a multiple of 128 bytes",
+     [](const Values& v, const KernelTraits& t) { return swizzles(chunks_b(v, t)); }},
+    {"threads_cover_a", "the threads must be a multiple of the 16-byte chunks in a row of A's tile",
+     [](const Values& v, const KernelTraits& t) { return loads(chunks_a(v, t), v); }},
+    {"threads_cover_b", "the threads must be a multiple of the 16-byte chunks in a row of B's tile",
+     [](const Values& v, const KernelTraits& t) { return loads(chunks_b(v, t), v); }},
+    {"accumulators", "a warp's tile must leave registers: warp_m x warp_n / 32 at most 192",
+     [](const Values& v, const KernelTraits&) { return accumulators(v) <= 192; }},
+};
+
+// Shared memory: a ring of stages, each A then B; the same bytes later hold the warps' epilogue
+// buffers of 16 rows each, padded by one 16-byte chunk.
+struct Layout {
+  std::int64_t a_bytes;
+  std::int64_t b_bytes;
+  std::int64_t warp_pitch;
+  std::int64_t warp_bytes;
+  std::int64_t ring_bytes;
+  std::int64_t epilogue_bytes;
+  std::int64_t total() const { return std::max(ring_bytes, epilogue_bytes); }
+};
+
+Layout layout_of(const Values& v, const KernelTraits& t) {
+  Layout l{};
+  l.a_bytes = std::int64_t{v[kBlockM]} * v[kBlockK] * element(t);
+  l.b_bytes = std::int64_t{v[kBlockN]} * v[kBlockK] * element(t);
+  l.warp_pitch = warp_n(v) * storage_bytes(t.out_dtype) + 16;
+  l.warp_bytes = 16 * l.warp_pitch;
+  l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
+  l.epilogue_bytes = l.warp_bytes * v[kWarpsM] * v[kWarpsN];
+  return l;
+}
+
+// Registers of the two fragment buffers: 4 per 16 rows of A, 4 per 16 columns of B.
+std::int32_t fragment_registers(const Values& v) {
+  return static_cast<std::int32_t>(2 * (warp_m(v) / 16 * 4 + warp_n(v) / 16 * 4));
+}
+
+constexpr std::int32_t kBaseRegisters = 46;  // addresses, loop state, pointers of both loaders
+
+std::int32_t demand(const Values& v) {
+  return static_cast<std::int32_t>(accumulators(v)) + fragment_registers(v) + kBaseRegisters;
+}
+
+class Mma final : public GemmTwin {
+ public:
+  std::string_view name() const override { return "mma"; }
+  std::string_view entry() const override { return "gemm_mma"; }
+  std::string_view source() const override { return embedded::gemm_mma_source; }
+  std::span<const Parameter> parameters() const override { return kParameters; }
+  std::span<const Constraint> constraints() const override { return kConstraints; }
+
+  std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
+    if (traits.dtype == DType::fp32) return "multiplies bf16, fp16 and tf32 only";
+    const std::string_view wanted = traits.dtype == DType::bf16   ? "bf16"
+                                    : traits.dtype == DType::fp16 ? "f16"
+                                                                  : "tf32";
+    const auto& offered = device.limits.mma_dtypes;
+    if (std::find(offered.begin(), offered.end(), wanted) == offered.end()) {
+      return fmt::format("{} has no tensor-core instruction for {}", device.limits.arch,
+                         to_string(traits.dtype));
+    }
+    return {};
+  }
+
+  std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    const Layout l = layout_of(v, traits);
+    return {
+        {"pipeline",
+         fmt::format("{} stages x ({} + {}) x {} x {} bytes", v[kStages], v[kBlockM], v[kBlockN],
+                     v[kBlockK], element(traits)),
+         l.ring_bytes},
+        {"epilogue (same bytes)",
+         fmt::format("{} warps x 16 x ({} x {} + 16) bytes", v[kWarpsM] * v[kWarpsN], warp_n(v),
+                     storage_bytes(traits.out_dtype)),
+         l.epilogue_bytes},
+        {"total", "the larger of both", l.total()},
+    };
+  }
+
+  std::vector<Term> thread_terms(const Config& config) const override {
+    const Values& v = config.values;
+    return {{"warps", fmt::format("{} x {} warps x 32", v[kWarpsM], v[kWarpsN]), threads_of(v)}};
+  }
+
+  std::vector<Term> register_terms(const Config& config, const KernelTraits&) const override {
+    const Values& v = config.values;
+    return {
+        {"accumulators", fmt::format("{} x {} / 32", warp_m(v), warp_n(v)), accumulators(v)},
+        {"fragments", "2 buffers x (4 per 16 rows + 4 per 16 columns)", fragment_registers(v)},
+        {"addresses and loop", "estimate", kBaseRegisters},
+        {"total", "estimate", demand(v)},
+    };
+  }
+
+ protected:
+  BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    return {layout_of(v, traits).total(), threads_of(v), 1, demand(v)};
+  }
+  std::int32_t raster(const Config& config) const override { return config.values[kRaster]; }
+  std::int32_t swizzle(const Config& config) const override { return config.values[kSwizzle]; }
+
+  std::vector<Definition> layout_definitions(const Config& config,
+                                             const KernelTraits& traits) const override {
+    const Layout l = layout_of(config.values, traits);
+    return {{"SMEM_A_BYTES", std::to_string(l.a_bytes)},
+            {"SMEM_B_OFFSET", std::to_string(l.a_bytes)},
+            {"SMEM_B_BYTES", std::to_string(l.b_bytes)},
+            {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
+            {"SMEM_WARP_PITCH", std::to_string(l.warp_pitch)},
+            {"SMEM_WARP_BYTES", std::to_string(l.warp_bytes)}};
+  }
+
+  void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
+                 Work& work) const override {
+    const Values& v = config.values;
+    work.unit = Work::Unit::tensor;
+    // mma.sync reaches 62 % of the rate that wgmma has on 9.0 (public microbenchmarks of the H100);
+    // assumed alike where tcgen05 is the full-rate instruction.
+    const bool newer = device.limits.has(Feature::wgmma) || device.limits.has(Feature::tcgen05);
+    work.unit_rate = newer ? 0.62 : 1.0;
+    work.stages = v[kStages];
+    work.warps = v[kWarpsM] * v[kWarpsN];
+    const double k_bytes = static_cast<double>(v[kBlockK] * element(traits));
+    const double warp_reads = static_cast<double>(warp_m(v) + warp_n(v)) * k_bytes;
+    work.smem_bytes_per_k_tile = work.warps * warp_reads + work.load_bytes_per_k_tile;
+    const double pieces_a = v[kBlockM] * k_bytes / traits.align_a;
+    const double pieces_b = v[kBlockN] * k_bytes / traits.align_b;
+    work.load_instructions_per_k_tile = (pieces_a + pieces_b) / threads_of(v);
+  }
+};
+
+const Mma kMma;
+
+}  // namespace
+
+const HostTwin& mma_kernel = kMma;
+
+}  // namespace autotune::gemm

@@ -1,0 +1,57 @@
+// The families and their kernels. To add a kernel, add its twins and one line here.
+#include <fmt/format.h>
+
+#include "kernels/gemm/gemm_twin.h"
+#include "kernels/sha256.h"
+
+namespace autotune {
+namespace {
+
+const HostTwin* const kGemmKernels[] = {&gemm::mma_kernel, &gemm::simt_kernel};
+const Family kGemm{"gemm", "C[m,n] = alpha * A[m,k] * B[k,n] + beta * C", kGemmKernels};
+const Family* const kFamilies[] = {&kGemm};
+
+// The digest of a kernel's source, computed once: hashing 20 KB for every config would show.
+const std::string& source_digest(const HostTwin& kernel) {
+  static const auto digests = [] {
+    std::vector<std::pair<const HostTwin*, std::string>> list;
+    for (const Family* family : kFamilies) {
+      for (const HostTwin* k : family->kernels) list.emplace_back(k, sha256_hex(k->source()));
+    }
+    return list;
+  }();
+  for (const auto& [known, digest] : digests) {
+    if (known == &kernel) return digest;
+  }
+  static const std::string none;
+  return none;
+}
+
+}  // namespace
+
+std::span<const Family* const> families() { return kFamilies; }
+
+const Family* find_family(std::string_view name) {
+  for (const Family* family : kFamilies) {
+    if (family->name == name) return family;
+  }
+  return nullptr;
+}
+
+const HostTwin* find_kernel(const Family& family, std::string_view name) {
+  for (const HostTwin* kernel : family.kernels) {
+    if (kernel->name() == name) return kernel;
+  }
+  return nullptr;
+}
+
+std::string source_hash(const Config& config, const KernelTraits& traits,
+                        const DeviceSpec& device) {
+  std::string text = fmt::format("{}\n{}\n", source_digest(*config.kernel), config.kernel->entry());
+  for (const auto& [name, value] : config.kernel->definitions(config, traits, device)) {
+    text += fmt::format("{}={}\n", name, value);
+  }
+  return sha256_hex(text);
+}
+
+}  // namespace autotune
