@@ -11,8 +11,8 @@ struct Resources {
   std::int32_t static_smem_bytes = 0;  // static shared memory per block
   std::int32_t threads = 0;            // per block, the sum over roles
   std::int32_t min_blocks = 1;         // second number of __launch_bounds__
-  std::int32_t registers = 0;          // estimate per thread, at most the launch cap
-  std::int32_t register_demand = 0;    // the same estimate without the cap: above it ptxas spills
+  std::int32_t registers = 0;          // estimate per thread; search::check caps it at the launch cap
+  std::int32_t register_demand = 0;    // what must be live at once: above the cap ptxas spills
   std::int32_t barriers = 0;           // named barriers, 0 included
   std::int32_t cluster = 1;            // blocks per cluster
   std::int64_t grid = 0;               // blocks of the whole launch

@@ -84,9 +84,18 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
   if (exceeds(Rule::predicted_spill, need.register_demand, cap)) return true;
   if (need.min_blocks <= 1) return false;
   // Registers were capped for min_blocks; if something else keeps them out, that was for nothing.
-  const int blocks = blocks_per_sm(arch, need.threads, std::min(need.registers, cap),
-                                   need.smem_bytes, need.static_smem_bytes, need.barriers);
+  const int blocks = blocks_per_sm(arch, need.threads, need.registers, need.smem_bytes,
+                                   need.static_smem_bytes, need.barriers);
   return exceeds(Rule::occupancy, need.min_blocks, blocks);
+}
+
+// The twin's prediction, with the register estimate kept to what launch bounds allow.
+Resources capped_resources(const Config& config, const Problem& problem, const DeviceSpec& device,
+                           const Limits& limits) {
+  Resources need = config.kernel->resources(config, problem, device, limits.max_sms);
+  need.registers =
+      std::min(need.registers, launch_register_cap(device.limits, need.threads, need.min_blocks));
+  return need;
 }
 
 }  // namespace
@@ -100,7 +109,7 @@ std::optional<Verdict> check(const Config& config, const Problem& problem,
     return true;
   };
   if (config_rules(config, traits, limits, stop)) return first;
-  const Resources need = config.kernel->resources(config, problem, device, limits.max_sms);
+  const Resources need = capped_resources(config, problem, device, limits);
   if (resources != nullptr) *resources = need;
   if (resource_rules(need, problem, device, limits, stop)) return first;
   return std::nullopt;
@@ -114,7 +123,7 @@ std::vector<Verdict> check_all(const Config& config, const Problem& problem,
     return false;
   };
   config_rules(config, traits_of(problem), limits, collect);
-  const Resources need = config.kernel->resources(config, problem, device, limits.max_sms);
+  const Resources need = capped_resources(config, problem, device, limits);
   resource_rules(need, problem, device, limits, collect);
   return verdicts;
 }

@@ -22,14 +22,6 @@ std::int64_t grid_of(const Config& config, const Problem& problem, int max_sms) 
   return max_sms > 0 ? std::min<std::int64_t>(tiles, max_sms) : tiles;
 }
 
-// min(255, floor8(registers of a block / threads rounded up to whole warps of all sub-partitions)).
-std::int32_t register_cap(const ArchLimits& limits, std::int32_t threads, std::int32_t min_blocks) {
-  const std::int64_t unit = 32LL * limits.sub_partitions;
-  const std::int64_t rounded = std::max<std::int64_t>(threads + unit - 1, unit) / unit * unit;
-  const std::int64_t share = limits.registers_per_sm / (min_blocks * rounded) / 8 * 8;
-  return static_cast<std::int32_t>(std::min<std::int64_t>(limits.registers_per_thread, share));
-}
-
 std::string upper(std::string_view name) {
   std::string text(name);
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -38,16 +30,15 @@ std::string upper(std::string_view name) {
 
 }  // namespace
 
-Resources GemmTwin::resources(const Config& config, const Problem& problem,
-                              const DeviceSpec& device, int max_sms) const {
+Resources GemmTwin::resources(const Config& config, const Problem& problem, const DeviceSpec&,
+                              int max_sms) const {
   const BlockNeeds block = needs(config, traits_of(problem));
   Resources r;
   r.smem_bytes = block.smem_bytes;
   r.threads = block.threads;
   r.min_blocks = block.min_blocks;
   r.register_demand = block.register_demand;
-  r.registers =
-      std::min(block.register_demand, register_cap(device.limits, block.threads, block.min_blocks));
+  r.registers = block.registers;
   r.barriers = 1;
   r.grid = grid_of(config, problem, max_sms);
   return r;

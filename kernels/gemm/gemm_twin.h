@@ -17,7 +17,8 @@ struct BlockNeeds {
   std::int64_t smem_bytes;
   std::int32_t threads;
   std::int32_t min_blocks;
-  std::int32_t register_demand;
+  std::int32_t registers;        // estimate
+  std::int32_t register_demand;  // live at once
 };
 
 class GemmTwin : public HostTwin {
