@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "autotune/cli/options.h"
+#include "autotune/gpu/detect.h"
 #include "autotune/types.h"
 #include "kernels/device_spec.h"
 
@@ -20,9 +22,13 @@ struct DeviceChoice {
   std::optional<int> index;  // as the driver counts, where it is here
 };
 
-// From --device and --gpu-spec. Errors: bad_input for a GPU that nobody knows (the message lists
-// similar names) and for `auto` without a GPU where a description would do; no_gpu for one that is
-// needed and not here, with the driver's reason where there is no GPU at all.
+using GpusHere = Expected<std::vector<gpu::DetectedGpu>>;
+
+// From --device and --gpu-spec, with what the driver finds here. Errors: bad_input for a GPU that
+// nobody knows (the message lists similar names) and for `auto` without a GPU where a description
+// would do; no_gpu for one that is needed and not here, with the driver's reason where there is no
+// GPU at all.
 Expected<DeviceChoice> choose_device(const Options& options, Need need);
+Expected<DeviceChoice> choose_device(const Options& options, Need need, const GpusHere& here);
 
 }  // namespace autotune::cli
