@@ -16,38 +16,38 @@
 namespace autotune::tune {
 
 struct TuneOptions {
-  double budget_seconds = 0;      // 0: until the strategy is done
-  std::int64_t max_trials = 0;    // measured configs; 0: no bound
+  double budget_seconds = 0;    // 0: until the strategy is done
+  std::int64_t max_trials = 0;  // measured configs; 0: no bound
   std::string strategy = "model";
-  int jobs = 0;                   // compile workers; 0: one per core
+  int jobs = 0;  // compile workers; 0: one per core
   std::uint64_t seed = 1;
-  bool fresh = false;             // measure again what the cache holds
+  bool fresh = false;  // measure again what the cache holds
   search::Limits limits;
   search::Space space;
-  std::filesystem::path worker;   // executable; empty: found
+  std::filesystem::path worker;  // executable; empty: found
 };
 
 struct TuneResult {
   Problem problem;
   Trial winner;
-  std::string match;              // "exact": this is the winner for exactly this problem
-  double default_us = 0;          // the default config in the same run; 0 where it failed
-  double lead_percent = 0;        // over the second
+  std::string match;        // "exact": this is the winner for exactly this problem
+  double default_us = 0;    // the default config in the same run; 0 where it failed
+  double lead_percent = 0;  // over the second
   bool tie = false;
-  bool crowned = false;           // stored as the shared winner
+  bool crowned = false;  // stored as the shared winner
   bool cancelled = false;
   std::map<std::string, std::int64_t> outcomes;  // trials per outcome, those from the cache too
-  std::int64_t reused = 0;        // trials answered by the cache
+  std::int64_t reused = 0;                       // trials answered by the cache
   double seconds = 0;
 };
 
 struct Progress {
   std::int64_t measured = 0;
-  std::int64_t total = 0;         // what the strategy or --trials allows; 0: unknown
+  std::int64_t total = 0;  // what the strategy or --trials allows; 0: unknown
   std::int64_t failed = 0;
-  double best_us = 0;             // 0: none yet
+  double best_us = 0;  // 0: none yet
   double elapsed_s = 0;
-  double left_s = 0;              // of the budget, or estimated; 0: unknown
+  double left_s = 0;  // of the budget, or estimated; 0: unknown
 };
 
 // What a tuning run tells whoever watches. Calls come from the tuner's thread, in order.

@@ -118,7 +118,8 @@ Inbox::State Inbox::fill(int fd) {
       if (bytes_.size() >= kHeader && length_in(bytes_) > kMaxMessageBytes) return State::broken;
       continue;
     }
-    if (got == 0 || errno == ECONNRESET) return State::closed;
+    if (got == 0) return State::closed;
+    if (errno == ECONNRESET) return State::unread;
     if (errno == EINTR) continue;
     return errno == EAGAIN || errno == EWOULDBLOCK ? State::open : State::broken;
   }

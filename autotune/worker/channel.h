@@ -29,7 +29,8 @@ Expected<void> write_message(int fd, std::string_view message);
 // The tuner's side never blocks on one worker: what has come so far, and what is still to be sent.
 class Inbox {
  public:
-  enum class State { open, closed, broken };
+  // unread: closed before the other side had read all that was sent to it.
+  enum class State { open, closed, unread, broken };
   // Takes what the socket holds. Messages that came before the end can still be taken after it.
   State fill(int fd);
   // The next whole message, empty while there is none.

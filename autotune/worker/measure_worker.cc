@@ -21,8 +21,8 @@ struct MeasureWorker::Impl {
 
   Slot slot;
   std::string request;
-  bool unsent = false;   // the request waits for a worker that is ready
-  bool at_work = false;  // a worker has it
+  bool unsent = false;                     // the request waits for a worker that is ready
+  bool at_work = false;                    // a worker has it
   std::optional<std::string> answer;       // bytes of a reply
   std::optional<Slot::Lost> lost_at_work;  // in place of a reply
   std::optional<Error> refused;

@@ -45,11 +45,11 @@ bool Slot::over_memory() const {
   return watch_memory_ && resident_bytes(process_->pid()) > options_.memory_limit_bytes;
 }
 
-Slot::Event Slot::lose(bool timed_out, const std::string& reason) {
+Slot::Event Slot::lose(const std::string& reason, bool timed_out, bool unread) {
   Lost lost;
   lost.was = state_;
   lost.timed_out = timed_out;
-  lost.unseen = state_ == State::busy && outbox_.untouched();
+  lost.unseen = state_ == State::busy && (unread || outbox_.untouched());
   const std::string words = trimmed(process_->output());
   const Exit exit = process_->end();
   lost.why = reason.empty() ? "the worker was " + describe(exit) : reason;
@@ -77,19 +77,22 @@ Slot::Event Slot::step() {
       return event;
     }
     const auto hello = state_ == State::starting ? decode_hello(*message) : std::nullopt;
-    if (!hello) return lose(false, "the worker said something that is not a greeting");
+    if (!hello) return lose("the worker said something that is not a greeting");
     state_ = State::idle;
     if (hello->ok) what_ = hello->what;
     event.greeted = Greeted{*hello};
     return event;
   }
-  if (line == Inbox::State::broken) return lose(false, "the worker sent garbage");
-  if (line == Inbox::State::closed || !sent) return lose(false, {});
-  if (over_memory()) return lose(false, "the worker used more memory than it may");
+  if (line == Inbox::State::broken) return lose("the worker sent garbage");
+  if (line != Inbox::State::open || !sent) {
+    return lose({}, false, line == Inbox::State::unread);
+  }
+  if (over_memory()) return lose("the worker used more memory than it may");
   if (state_ != State::idle && Clock::now() >= deadline_) {
     const auto limit = state_ == State::busy ? options_.time_limit : kStartLimit;
-    return lose(true, fmt::format("the worker did not answer within {:.1f} s and was ended",
-                                  std::chrono::duration<double>(limit).count()));
+    return lose(fmt::format("the worker did not answer within {:.1f} s and was ended",
+                            std::chrono::duration<double>(limit).count()),
+                true);
   }
   return {};
 }

@@ -38,7 +38,7 @@ class Slot {
   struct Lost {
     State was = State::empty;
     bool timed_out = false;
-    bool unseen = false;  // the request never left: it can be given to another worker
+    bool unseen = false;  // the request was never read: it can be given to another
     std::string why;      // for people, with the worker's own last words
   };
   struct Event {
@@ -62,7 +62,7 @@ class Slot {
   static void wait(std::span<const Slot> slots, Clock::time_point limit);
 
  private:
-  Event lose(bool timed_out, const std::string& reason);
+  Event lose(const std::string& reason, bool timed_out = false, bool unread = false);
   bool over_memory() const;
 
   SlotOptions options_;
