@@ -15,7 +15,9 @@ namespace {
 // (32 banks x 4 bytes), the rest rounded from published microbenchmarks of A100 and H100. They
 // decide between configs of one device, so what matters is their order of magnitude.
 constexpr double kSmemBytesPerClock = 128;
-constexpr double kL2BytesPerClock = 48;  // of 64 that the port can carry
+constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
+constexpr double kIssuesPerClock = 4;             // one per sub-partition
+constexpr double kL2BytesPerClock = 48;           // of 64 that the port can carry
 constexpr double kStoreBytesPerClock = 32;
 constexpr double kClocksPerCopy = 4;  // of one warp's 16-byte copies: 512 bytes
 constexpr double kL2LatencyClocks = 300;
@@ -34,8 +36,6 @@ double to_4th(double x) { return x * x * x * x; }
 double busiest(double a, double b, double c = 0, double d = 0) {
   return std::sqrt(std::sqrt(to_4th(a) + to_4th(b) + to_4th(c) + to_4th(d)));
 }
-double sharper_busiest(double a, double b) { return std::sqrt(busiest(a * a, b * b)); }
-
 double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work) {
   if (work.unit == Work::Unit::ffma) return device.fp32_tflops * work.unit_rate;
   const bool half = dtype == DType::bf16 || dtype == DType::fp16;
@@ -124,7 +124,8 @@ struct Step {
   double smem;
   double l2;
   double issue;
-  double latency;  // between the ends of two loads, with all stages in flight
+  double latency;    // of its loads, before the first byte arrives
+  double in_flight;  // k tiles whose loads are under way at once
 };
 
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
@@ -132,12 +133,23 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
   // What does not fit in registers is stored and read once per k tile.
   const double spilled = std::max(0, resources.register_demand - resources.registers);
   const double spill_bytes = spilled * 2 * 4 * resources.threads;
-  const double latency = kL2LatencyClocks + dram_share * kDramLatencyClocks;
-  return {work.flops_per_k_tile / machine.flops_per_clock,
-          (work.smem_bytes_per_k_tile + spill_bytes) / kSmemBytesPerClock,
+  const double smem_bytes = work.smem_bytes_per_k_tile + spill_bytes;
+  const double copies = work.load_instructions_per_k_tile * work.warps;
+  double multiply = work.flops_per_k_tile / machine.flops_per_clock;
+  // FFMA at full rate takes every issue slot, so each other instruction delays it.
+  if (work.unit == Work::Unit::ffma) {
+    multiply += (smem_bytes / kSmemBytesPerInstruction + copies) / kIssuesPerClock;
+  }
+  return {multiply,
+          smem_bytes / kSmemBytesPerClock,
           work.load_bytes_per_k_tile / kL2BytesPerClock,
-          work.load_instructions_per_k_tile * work.warps * kClocksPerCopy,
-          work.stages > 1 ? latency / (work.stages - 1) : latency};
+          copies * kClocksPerCopy,
+          kL2LatencyClocks + dram_share * kDramLatencyClocks,
+          static_cast<double>(std::max(1, work.stages - 1))};
+}
+
+double clocks_between_loads(const Step& step, double blocks) {
+  return (step.latency + blocks * step.l2) / step.in_flight;
 }
 
 // Clocks that an SM with `blocks` resident blocks takes for one k tile of each.
@@ -148,8 +160,7 @@ double clocks_of_step(const Step& step, const Work& work, int sub_partitions, do
     return busiest(step.multiply * idle, step.smem, step.l2, step.issue);
   };
   const double alone = units(1) + kStepClocks;
-  if (work.stages <= 1) return std::max(blocks * units(blocks), alone + step.latency);
-  return sharper_busiest(std::max(blocks * units(blocks), alone), step.latency);
+  return busiest(std::max(blocks * units(blocks), alone), clocks_between_loads(step, blocks));
 }
 
 struct Prediction {
@@ -199,7 +210,7 @@ Prediction predict(const Config& config, const Problem& problem, const DeviceSpe
   us.smem = step.smem * block_steps;
   us.l2 = step.l2 * block_steps;
   us.copies = step.issue * block_steps;
-  us.latency = step.latency * waves.count() * waves.k_steps / per_us;
+  us.latency = clocks_between_loads(step, together) * waves.count() * waves.k_steps / per_us;
   us.dram = dram_clocks / per_us;
   return us;
 }
