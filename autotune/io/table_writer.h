@@ -2,24 +2,10 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "autotune/io/load.h"
+#include "autotune/io/configs_folder.h"
 
 namespace autotune::io {
-
-struct SuiteText {
-  std::string name;
-  std::string text;
-};
-
-struct Configs {
-  std::vector<ArchLimits> capabilities;
-  std::vector<DeviceSpec> devices;
-  std::vector<search::Space> spaces;
-  std::vector<SuiteText> suites;
-  std::vector<TunedFile> tuned;
-};
 
 std::string tables_source(const Configs& configs);
 

@@ -171,13 +171,13 @@ std::vector<std::string> YamlMap::names(std::string_view key,
 }
 
 std::int64_t YamlMap::dimension_of(const YamlNode& node, std::string_view key) {
-  if (node.kind == YamlNode::Kind::scalar && !node.quoted && !looks_octal(node.text)) {
+  if (node.kind == YamlNode::Kind::scalar && !node.quoted) {
     const Expected<std::int64_t> value = parse_dimension(key, node.text);
     if (value) return *value;
     reject(node.line, value.error().message);
   } else {
-    reject(node.line, fmt::format("{}: expected a decimal integer from 1 to 2147483647, found {}",
-                                  key, found(node)));
+    reject(node.line,
+           fmt::format("{}: expected a dimension in decimal, found {}", key, found(node)));
   }
   return 1;
 }

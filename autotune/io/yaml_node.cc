@@ -99,6 +99,9 @@ class TreeBuilder : public YAML::EventHandler {
       }
       parent.keys.push_back(std::move(node));
     } else {
+      // yaml-cpp places a value that is not there at whatever follows it.
+      const bool absent = node.kind == YamlNode::Kind::null && parent.kind == YamlNode::Kind::map;
+      if (absent) node.line = parent.keys.back().line;
       parent.items.push_back(std::move(node));
     }
   }

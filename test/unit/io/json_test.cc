@@ -1,0 +1,228 @@
+// The documents' keys are what other programs read: each is named here.
+#include "autotune/io/json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "autotune/io/builtin.h"
+#include "kernels/problem.h"
+#include "support.h"
+#include "test/support/catch.h"
+
+namespace autotune::io {
+namespace {
+
+using Json = nlohmann::json;
+
+Problem square() {
+  Problem problem;
+  problem.m = problem.n = problem.k = 64;
+  const auto result = checked(problem);
+  REQUIRE(result);
+  return *result;
+}
+
+std::vector<std::string> keys_of(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& item : object.items()) keys.push_back(item.key());
+  return keys;  // nlohmann::json sorts them
+}
+
+using Keys = std::vector<std::string>;
+
+TEST_CASE("a problem is an object with every field") {
+  PlanJson plan{"NVIDIA H200", std::nullopt, {PlanRowJson{square()}}};
+  const Json problem = Json::parse(to_json(plan))["problem"];
+  CHECK(keys_of(problem) == Keys{"alpha", "beta", "dtype", "family", "k", "layout", "lda", "ldb",
+                                 "ldc", "m", "mode", "n", "out_dtype"});
+  CHECK(problem["m"] == 64);
+  CHECK(problem["dtype"] == "bf16");
+  CHECK(problem["layout"] == "tn");
+  CHECK(problem["mode"] == "cold");
+  CHECK(problem["ldc"] == 64);
+}
+
+TEST_CASE("plan, for one problem and for a suite") {
+  PlanRowJson row;
+  row.problem = square();
+  row.generated = 10;
+  row.rejected = {{"shared_memory", 3}, {"threads", 2}};
+  row.survivors = 5;
+  row.default_config = "mma:a=1";
+  row.ranked = {{"mma:a=1", 1.5, 2048, 128, 96, 4}};
+  PlanJson plan{"NVIDIA H200", std::nullopt, {row}};
+
+  Json json = Json::parse(to_json(plan));
+  CHECK(keys_of(json) == Keys{"audit", "compile", "default_config", "device", "error", "generated",
+                              "problem", "ranked", "rejected", "schema", "survivors"});
+  CHECK(json["schema"] == 1);
+  CHECK(json["device"] == "NVIDIA H200");
+  CHECK(json["generated"] == 10);
+  CHECK(json["rejected"] == Json{{"shared_memory", 3}, {"threads", 2}});
+  CHECK(json["survivors"] == 5);
+  CHECK(json["default_config"] == "mma:a=1");
+  CHECK(json["compile"].is_null());
+  CHECK(json["audit"].is_null());
+  CHECK(json["ranked"] == Json::parse(R"([{"config": "mma:a=1", "predicted_us": 1.5, "resources":
+                       {"smem_bytes": 2048, "threads": 128, "registers": 96, "blocks_per_sm": 4}}])"));
+
+  plan.suite = "gemm";
+  plan.rows[0].compile = CompileJson{7, 1, 2, 3.5};
+  plan.rows[0].audit = AuditJson{20, 0, 1};
+  json = Json::parse(to_json(plan));
+  CHECK(keys_of(json) == Keys{"device", "rows", "schema", "suite"});
+  CHECK(json["rows"][0]["compile"] ==
+        Json{{"compiled", 7}, {"failed", 1}, {"mismatches", 2}, {"seconds", 3.5}});
+  CHECK(json["rows"][0]["audit"] ==
+        Json{{"sampled", 20}, {"false_passes", 0}, {"false_rejects", 1}});
+}
+
+TEST_CASE("explain") {
+  ExplainJson explain;
+  explain.problem = square();
+  explain.config = "mma:a=1";
+  explain.smem_bytes = 526336;
+  explain.smem_terms = {{"stages", "2 x 3", 6}};
+  explain.verdicts = {{"shared_memory", 526336, 232448, "out of resource"}};
+  const Json json = Json::parse(to_json(explain));
+  CHECK(keys_of(json) == Keys{"config", "device", "fits", "nearest", "nearest_predicted_us",
+                              "predicted_us", "problem", "resources", "schema", "terms",
+                              "time_terms", "verdicts"});
+  CHECK(json["fits"] == false);
+  CHECK(json["resources"]["smem_bytes"] == 526336);
+  CHECK(json["terms"]["smem"][0] ==
+        Json{{"label", "stages"}, {"expression", "2 x 3"}, {"value", 6}});
+  CHECK(json["terms"]["threads"] == Json::array());
+  CHECK(json["verdicts"][0] == Json{{"rule", "shared_memory"},
+                                    {"required", 526336},
+                                    {"limit", 232448},
+                                    {"text", "out of resource"}});
+  CHECK(json["nearest"].is_null());
+}
+
+TEST_CASE("tune") {
+  TuneRowJson row;
+  row.problem = square();
+  row.trials = {{"ok", 12}, {"faulted", 1}};
+  TuneJson tune{"NVIDIA H200", {row, row}};
+  tune.rows[1].winner = "mma:a=1";
+  tune.rows[1].median_us = 175.5;
+  tune.rows[1].match = "exact";
+  const Json json = Json::parse(to_json(tune));
+  CHECK(keys_of(json) == Keys{"device", "rows", "schema"});
+  REQUIRE(json["rows"].size() == 2);
+  CHECK(keys_of(json["rows"][0]) == Keys{"cancelled", "crowned", "default_us", "error",
+                                         "lead_percent", "match", "median_us", "problem", "reused",
+                                         "seconds", "tflops", "tie", "trials", "winner"});
+  CHECK(json["rows"][0]["winner"].is_null());
+  CHECK(json["rows"][0]["median_us"].is_null());
+  CHECK(json["rows"][1]["winner"] == "mma:a=1");
+  CHECK(json["rows"][1]["median_us"] == 175.5);
+  CHECK(json["rows"][1]["trials"] == Json{{"ok", 12}, {"faulted", 1}});
+}
+
+TEST_CASE("bench, with and without a baseline") {
+  BenchRowJson row;
+  row.problem = square();
+  row.config = "mma:a=1";
+  row.median_us = 10;
+  row.tflops = 500;
+  row.floor_percent = 62.5;
+  row.rel_error = 0.001;
+  BenchJson bench{"NVIDIA H200", {row, row}, 1.25, 1.25};
+  bench.rows[1].baseline = BaselineJson{"cublasLt #3", 12.5, 64};
+  bench.rows[1].speedup = 1.25;
+  bench.rows[1].speedup_lo = 1.2;
+  bench.rows[1].speedup_hi = 1.3;
+  const Json json = Json::parse(to_json(bench));
+  CHECK(keys_of(json) == Keys{"device", "geomean_speedup", "min_speedup", "rows", "schema"});
+  CHECK(json["geomean_speedup"] == 1.25);
+  const Json& alone = json["rows"][0];
+  CHECK(keys_of(alone) == Keys{"baseline", "config", "error", "family", "floor_measured",
+                               "floor_percent", "match", "median_rel_error", "median_us", "problem",
+                               "rel_error", "speedup", "speedup_ci95", "tflops"});
+  CHECK(alone["family"] == "gemm");
+  CHECK(alone["baseline"].is_null());
+  CHECK(alone["speedup"].is_null());
+  CHECK(alone["speedup_ci95"].is_null());
+  const Json& both = json["rows"][1];
+  CHECK(both["baseline"] == Json{{"name", "cublasLt #3"}, {"median_us", 12.5}, {"candidates", 64}});
+  CHECK(both["speedup"] == 1.25);
+  CHECK(both["speedup_ci95"] == Json::array({1.2, 1.3}));
+  CHECK(Json::parse(to_json(BenchJson{}))["min_speedup"].is_null());
+}
+
+TEST_CASE("best") {
+  BestRowJson row;
+  row.problem = square();
+  row.config = "mma:a=1";
+  row.match = "default";
+  BestJson best{"NVIDIA H200", std::nullopt, {row}};
+  const Json json = Json::parse(to_json(best));
+  CHECK(keys_of(json) == Keys{"config", "device", "error", "from_problem", "match", "median_us",
+                              "problem", "schema"});
+  CHECK(json["match"] == "default");
+  CHECK(json["from_problem"].is_null());
+  CHECK(json["median_us"].is_null());
+  best.suite = "gemm";
+  CHECK(Json::parse(to_json(best))["rows"].size() == 1);
+}
+
+TEST_CASE("devices keep the marks and leave out what is not there") {
+  DevicesJson devices;
+  devices.present = {{0, *find_device("NVIDIA H200")}};
+  devices.known = {*find_device("NVIDIA Thor"), *find_device("Tesla T4")};
+  const Json json = Json::parse(to_json(devices));
+  CHECK(keys_of(json) == Keys{"known", "present", "schema", "why_none"});
+  CHECK(json["present"][0]["index"] == 0);
+  CHECK(json["present"][0]["slug"] == "nvidia-h200");
+  CHECK(json["present"][0]["measured"]["cold_read_us"].size() == 8);
+  CHECK(json["present"][0]["limits"]["smem_optin_per_block"] == 232448);
+  CHECK(json["known"][0]["cc"] == "11.0");
+  CHECK(json["known"][0]["arch"] == "sm_110a");
+  CHECK(json["known"][0]["derived"] == Json::array({"dram_gb_per_s", "fp32_tflops"}));
+  CHECK(json["known"][0]["unverified"].size() == 4);
+  CHECK(json["known"][1]["tf32_tflops"].is_null());
+  CHECK(json["known"][1]["measured"]["launch_us"].is_null());
+}
+
+TEST_CASE("cache: path, list, show, verify, remove") {
+  CHECK(Json::parse(to_json(CachePathJson{"/c.db", true})) ==
+        Json{{"schema", 1}, {"path", "/c.db"}, {"exists", true}});
+  CachedWinnerJson winner;
+  winner.device = "NVIDIA H200";
+  winner.problem = square();
+  winner.trials = {{"mma:a=1", "faulted", 0, "error 700"}};
+  Json list = Json::parse(to_json(CacheListJson{"/c.db", false, {winner}}));
+  CHECK(keys_of(list["winners"][0]) == Keys{"compiler", "config", "default_us", "device",
+                                            "lead_percent", "median_us", "problem", "source_hash",
+                                            "tflops", "tie", "time"});
+  list = Json::parse(to_json(CacheListJson{"/c.db", true, {winner}}));
+  CHECK(list["winners"][0]["trials"][0] == Json{{"config", "mma:a=1"},
+                                                {"outcome", "faulted"},
+                                                {"median_us", nullptr},
+                                                {"log", "error 700"}});
+  const Json verify = Json::parse(to_json(CacheVerifyJson{"/c.db", {"bad row"}, 3, 2, 1}));
+  CHECK(verify["sound"] == false);
+  CHECK(verify["findings"] == Json::array({"bad row"}));
+  CHECK(verify["trials"] == 3);
+  CHECK(Json::parse(to_json(CacheRemoveJson{"/c.db", 4}))["removed"] == 4);
+}
+
+TEST_CASE("no value makes a document that cannot be parsed") {
+  TuneRowJson row;
+  row.problem = square();
+  row.median_us = std::nan("");
+  row.tflops = HUGE_VAL;
+  row.error = "ptxas said \xff\xfe \"quoted\"\n";
+  const std::string text = to_json(TuneJson{"d", {row}});
+  CHECK(text.starts_with("{\n  \"schema\": 1,"));
+  CHECK(text.back() == '\n');
+  const Json json = Json::parse(text);
+  CHECK(json["rows"][0]["median_us"].is_null());
+  CHECK(json["rows"][0]["tflops"].is_null());
+  CHECK_THAT(json["rows"][0]["error"].get<std::string>(), HasText("\"quoted\""));
+}
+
+}  // namespace
+}  // namespace autotune::io

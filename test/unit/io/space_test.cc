@@ -1,0 +1,127 @@
+#include "autotune/io/builtin.h"
+#include "support.h"
+#include "test/support/catch.h"
+
+namespace autotune::io {
+namespace {
+
+const HostTwin& kernel(std::string_view name) {
+  const HostTwin* found = find_kernel(*find_family("gemm"), name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+// A sound space of `mma` with `line` in place of the parameter that it names (or without it, where
+// the line is empty), and `extra` after it.
+std::string mma_space(const std::string& parameter = "", const std::string& line = "",
+                      const std::string& extra = "") {
+  std::string text = "family: gemm\nkernels:\n  mma:\n";
+  for (const Parameter& each : kernel("mma").parameters()) {
+    if (each.name == parameter) {
+      text += line;
+    } else {
+      text += "    " + std::string(each.name) + ": [" + std::to_string(each.fallback) + "]\n";
+    }
+  }
+  return text + extra;
+}
+
+std::string error_of(const std::string& text) {
+  const auto space = parse_space(text, "s.yaml");
+  REQUIRE(is_bad_input(space));
+  return space.error().message;
+}
+
+TEST_CASE("the built-in GEMM space covers every kernel and parameter, in the kernel's order") {
+  const search::Space* space = default_space("gemm");
+  REQUIRE(space != nullptr);
+  CHECK(space->built_in);
+  CHECK(space->origin == "built-in");
+  REQUIRE(space->kernels.size() == find_family("gemm")->kernels.size());
+  for (const search::KernelSpace& each : space->kernels) {
+    const auto parameters = kernel(each.kernel).parameters();
+    REQUIRE(each.parameters.size() == parameters.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      CHECK(each.parameters[i].name == parameters[i].name);
+      CHECK_FALSE(each.parameters[i].values.empty());
+    }
+  }
+  CHECK(default_space("conv") == nullptr);
+}
+
+TEST_CASE("the built-in space is the file's") {
+  const auto file = load_space(source_dir() / "configs/spaces/gemm.yaml");
+  REQUIRE(file);
+  CHECK_FALSE(file->built_in);
+  CHECK_THAT(file->origin, Catch::Matchers::EndsWith("configs/spaces/gemm.yaml"));
+  const search::Space& built_in = *default_space("gemm");
+  REQUIRE(file->kernels.size() == built_in.kernels.size());
+  for (std::size_t k = 0; k < built_in.kernels.size(); ++k) {
+    for (std::size_t p = 0; p < built_in.kernels[k].parameters.size(); ++p) {
+      CHECK(file->kernels[k].parameters[p].values == built_in.kernels[k].parameters[p].values);
+    }
+  }
+}
+
+TEST_CASE("a space may hold some of the kernels, its parameters in any order") {
+  const auto space = parse_space(mma_space("stages", "", "    stages: [3, 2]\n"), "s.yaml");
+  REQUIRE(space);
+  REQUIRE(space->kernels.size() == 1);
+  CHECK(space->kernels[0].kernel == "mma");
+  CHECK(space->kernels[0].parameters[3].name == "stages");
+  CHECK(space->kernels[0].parameters[3].values == std::vector<std::int32_t>{3, 2});
+  CHECK_FALSE(space->built_in);
+  CHECK(space->origin == "s.yaml");
+}
+
+TEST_CASE("mistakes in a space name file and line") {
+  CHECK_THAT(error_of(mma_space("stages", "")), HasText("kernel mma lacks the key 'stages'"));
+  CHECK(error_of(mma_space("", "", "    depth: [1]\n"))
+            .starts_with("s.yaml:12: unknown key 'depth' in kernel mma; accepted: block_m, "));
+  CHECK(error_of(mma_space("stages", "    stages: [2, 4, 2]\n")) ==
+        "s.yaml:7: stages: 2 is there twice");
+  CHECK_THAT(error_of(mma_space("stages", "    stages: []\n")),
+             HasText("a list with at least one item"));
+  CHECK_THAT(error_of(mma_space("stages", "    stages: [1e1]\n")),
+             Catch::Matchers::StartsWith("s.yaml:7: stages: expected a decimal integer from "));
+  CHECK(error_of("family: gemm\nkernels:\n  mmma: {}\n")
+            .starts_with("s.yaml:3: 'mmma' is not a kernel of gemm; known: "));
+  CHECK_THAT(error_of("family: gemm\nkernels: [mma]\n"),
+             Catch::Matchers::StartsWith("s.yaml:2: kernels: expected a map"));
+  CHECK_THAT(error_of("family: gemm\nkernels: {}\n"),
+             Catch::Matchers::StartsWith("s.yaml:2: kernels: expected a map"));
+  CHECK_THAT(error_of("family: none\nkernels: {}\n"), HasText("known: gemm"));
+}
+
+TEST_CASE("values outside what the kernel can express are refused") {
+  const auto parameters = kernel("mma").parameters();
+  for (const Parameter& parameter : parameters) {
+    const std::string name(parameter.name);
+    INFO(name);
+    const std::string bounds = std::to_string(parameter.lo) + " to " + std::to_string(parameter.hi);
+    for (const std::int64_t value :
+         {std::int64_t{parameter.lo} - 1, std::int64_t{parameter.hi} + 1}) {
+      const std::string line = "    " + name + ": [" + std::to_string(value) + "]\n";
+      CHECK_THAT(error_of(mma_space(name, line)), HasText(bounds));
+    }
+  }
+}
+
+TEST_CASE("a space of more configs than can be enumerated is refused") {
+  std::string text = "family: gemm\nkernels:\n  mma:\n";
+  double product = 1;
+  for (const Parameter& parameter : kernel("mma").parameters()) {
+    text += "    " + std::string(parameter.name) + ": [";
+    const int count = std::min(parameter.hi - parameter.lo + 1, 64);
+    product *= count;
+    for (int i = 0; i < count; ++i) {
+      text += (i == 0 ? "" : ", ") + std::to_string(parameter.lo + i);
+    }
+    text += "]\n";
+  }
+  REQUIRE(product > 1e8);
+  CHECK(error_of(text) == "s.yaml:4: kernel mma: more than 100000000 configs; give fewer values");
+}
+
+}  // namespace
+}  // namespace autotune::io
