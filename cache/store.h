@@ -28,10 +28,10 @@ enum class Access : std::uint8_t {
 struct RunInfo {
   std::string device_fingerprint;
   std::string device_name;
-  std::string compiler;   // "nvrtc 13.0"
-  std::string driver;     // "13.0" or ""
-  std::string version;    // of this program
-  std::string options;    // canonical JSON of what restricts or steers the run
+  std::string compiler;  // "nvrtc 13.0"
+  std::string driver;    // "13.0" or ""
+  std::string version;   // of this program
+  std::string options;   // canonical JSON of what restricts or steers the run
   std::string host;
 };
 
@@ -50,7 +50,7 @@ struct TrialRecord {
   std::int64_t id = 0;  // assigned by the store
   std::int64_t run = 0;
   TrialKey key;
-  Problem problem;      // stored in columns, so that nearest problems can be searched
+  Problem problem;  // stored in columns, so that nearest problems can be searched
   Outcome outcome = Outcome::ok;
   std::optional<Verdict> verdict;
   Resources predicted;
@@ -62,11 +62,11 @@ struct TrialRecord {
 };
 
 struct WinnerRecord {
-  TrialRecord trial;          // the winner itself
-  double lead_percent = 0;    // over the second best; 0 where there was none
-  bool tie = false;           // within the noise of the second best
-  double default_us = 0;      // what the default config took in the same run, 0 where it failed
-  double seconds = 0;         // tuning time
+  TrialRecord trial;        // the winner itself
+  double lead_percent = 0;  // over the second best; 0 where there was none
+  bool tie = false;         // within the noise of the second best
+  double default_us = 0;    // what the default config took in the same run, 0 where it failed
+  double seconds = 0;       // tuning time
 };
 
 struct CubinKey {
@@ -76,11 +76,11 @@ struct CubinKey {
 };
 
 struct CubinRecord {
-  std::string image;       // the ELF bytes
+  std::string image;  // the ELF bytes
   ActualResources actual;
 };
 
-struct Problems {  // of `verify`
+struct Problems {                     // of `verify`
   std::vector<std::string> findings;  // empty: sound
   std::int64_t trials = 0;
   std::int64_t winners = 0;
@@ -108,27 +108,35 @@ class Store {
   Expected<std::int64_t> begin_run(const RunInfo& info);
   Expected<void> end_run(std::int64_t run, const std::map<std::string, std::int64_t>& rejected);
 
-  // One transaction each; a second record under the same key replaces the first.
-  Expected<void> record(TrialRecord& trial);  // fills id
+  // Writing calls are one transaction each, durable when they return; io_failed where the store is
+  // not writable() or the disk is full, and then nothing of the call is stored.
+
+  // Fills id and, where 0, time. A second record under the same key replaces the first; a log is
+  // cut after 16 KiB. NaN in a measurement is kept.
+  Expected<void> record(TrialRecord& trial);
   Expected<std::optional<TrialRecord>> trial(const TrialKey& key) const;
   Expected<std::vector<TrialRecord>> trials(const std::string& problem_key,
                                             const std::string& device_fingerprint) const;
 
-  // The winner of a problem on a device. crown() replaces an existing one.
+  // The winner of a problem on a device. crown() replaces an existing one and refers to the trial
+  // stored under the winner's key, which it stores where it is missing. A winner whose trial was
+  // recorded again since and did not succeed is no longer found.
   Expected<void> crown(const WinnerRecord& winner);
   Expected<std::optional<WinnerRecord>> winner(const std::string& problem_key,
                                                const std::string& device_fingerprint) const;
   // All winners of a family, on one device or (empty fingerprint) on all.
   Expected<std::vector<WinnerRecord>> winners(const std::string& family,
                                               const std::string& device_fingerprint) const;
-  // Removes winners and trials whose problem key contains `pattern` (all where empty).
+  // Removes winners and trials whose problem key contains `pattern` (all, and all cubins, where
+  // empty). Returns the number of trials removed.
   Expected<std::int64_t> remove(const std::string& pattern);
 
   // Cubins carry their SHA-256, checked on reading: a damaged one is a miss (nullopt) and removed.
+  // A store that does not give cubins does not take them either (a silent success).
   Expected<void> put_cubin(const CubinKey& key, const CubinRecord& cubin);
   Expected<std::optional<CubinRecord>> cubin(const CubinKey& key) const;
 
-  // integrity_check, foreign keys, every cubin's hash.
+  // integrity_check, foreign keys, every trial's values, every cubin's hash.
   Expected<Problems> verify() const;
 
  private:

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <ctime>
+
+#include "cache/impl.h"
+#include "cache/rows.h"
+
+namespace autotune::cache {
+namespace {
+
+// A compiler can complain for megabytes; the first errors are the ones that count.
+constexpr std::size_t kMaxLogBytes = 16384;
+
+template <class... Values>
+Expected<std::int64_t> rows_removed(const Connection& db, std::string_view sql,
+                                    const Values&... values) {
+  auto statement = Statement::make(db, sql, values...);
+  if (!statement) return tl::unexpected(statement.error());
+  const auto done = statement->run();
+  if (!done) return tl::unexpected(done.error());
+  return sqlite3_changes(db.handle());
+}
+
+}  // namespace
+
+Expected<void> Store::record(TrialRecord& trial) {
+  if (trial.time == 0) trial.time = std::time(nullptr);
+  if (trial.log.size() > kMaxLogBytes) trial.log.resize(kMaxLogBytes);
+  auto transaction = impl_->begin();
+  if (!transaction) return tl::unexpected(transaction.error());
+  const auto id = write_trial(*impl_->db, trial);
+  if (!id) return tl::unexpected(id.error());
+  const auto committed = transaction->commit();
+  if (!committed) return committed;
+  trial.id = *id;
+  return {};
+}
+
+Expected<std::optional<TrialRecord>> Store::trial(const TrialKey& key) const {
+  if (!impl_->db) return std::nullopt;
+  static const std::string sql =
+      select_trials() +
+      "WHERE p.key = ? AND d.fingerprint = ? AND t.config = ? AND t.source_hash = ? AND "
+      "t.compiler = ?";
+  auto select = Statement::make(*impl_->db, sql, key.problem_key, key.device_fingerprint,
+                                key.config, key.source_hash, key.compiler);
+  if (!select) return tl::unexpected(select.error());
+  const auto row = select->step();
+  if (!row) return tl::unexpected(row.error());
+  if (!*row) return std::nullopt;
+  return read_trial(*select);
+}
+
+Expected<std::vector<TrialRecord>> Store::trials(const std::string& problem_key,
+                                                 const std::string& device_fingerprint) const {
+  std::vector<TrialRecord> found;
+  if (!impl_->db) return found;
+  static const std::string sql =
+      select_trials() + "WHERE p.key = ? AND d.fingerprint = ? ORDER BY t.id";
+  auto select = Statement::make(*impl_->db, sql, problem_key, device_fingerprint);
+  if (!select) return tl::unexpected(select.error());
+  for (;;) {
+    const auto row = select->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return found;
+    if (auto trial = read_trial(*select)) found.push_back(std::move(*trial));
+  }
+}
+
+Expected<std::int64_t> Store::remove(const std::string& pattern) {
+  auto transaction = impl_->begin();
+  if (!transaction) return tl::unexpected(transaction.error());
+  const Connection& db = *impl_->db;
+  // Winners go with their trials. instr() finds the empty text everywhere.
+  const auto trials = rows_removed(
+      db, "DELETE FROM trial WHERE problem IN (SELECT id FROM problem WHERE instr(key, ?) > 0)",
+      pattern);
+  if (!trials) return trials;
+  const auto problems =
+      rows_removed(db, "DELETE FROM problem WHERE id NOT IN (SELECT problem FROM trial)");
+  if (!problems) return problems;
+  if (pattern.empty()) {
+    const auto cubins = rows_removed(db, "DELETE FROM cubin");
+    if (!cubins) return cubins;
+  }
+  const auto committed = transaction->commit();
+  if (!committed) return tl::unexpected(committed.error());
+  // Gives the space back to the file system. Where there is none to do it in, the next rows use it.
+  if (pattern.empty()) (void)db.execute("VACUUM");
+  return trials;
+}
+
+}  // namespace autotune::cache
