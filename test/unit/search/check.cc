@@ -1,0 +1,211 @@
+#include "search/check.h"
+
+#include "autotune/io/builtin.h"
+#include "fake_kernel.h"
+#include "test/support/catch.h"
+
+namespace autotune::search {
+namespace {
+
+const DeviceSpec& h200() {
+  static const DeviceSpec device = *io::find_device("nvidia-h200");
+  return device;
+}
+
+std::optional<Verdict> verdict_of(const Config& config, const Limits& limits = {},
+                                  const DeviceSpec& device = h200()) {
+  const Problem problem = fake_problem();
+  return check(config, problem, traits_of(problem), device, limits, nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("every rule passes at its limit and rejects one step above it") {
+  struct Case {
+    std::string_view parameter;
+    std::int32_t fits;
+    Verdict above;
+  };
+  const Case cases[] = {
+      {"smem", 232448, {Rule::shared_memory, 232449, 232448}},
+      {"static_smem", 49152 - 1024, {Rule::shared_memory, 49153, 49152}},
+      {"threads", 1024, {Rule::threads, 1056, 1024}},
+      {"cluster", 8, {Rule::cluster, 9, 8}},
+      {"barriers", 16, {Rule::barriers, 17, 16}},
+      {"demand", 255, {Rule::predicted_spill, 256, 255}},
+  };
+  for (const Case& c : cases) {
+    INFO(c.parameter);
+    CHECK_FALSE(verdict_of(fake_config({{c.parameter, c.fits}})));
+    const auto over = static_cast<std::int32_t>(c.above.required);
+    CHECK(verdict_of(fake_config({{c.parameter, over}})) == c.above);
+  }
+}
+
+TEST_CASE("static and dynamic shared memory count together") {
+  CHECK_FALSE(verdict_of(fake_config({{"smem", 232448 - 512}, {"static_smem", 512}})));
+  CHECK(verdict_of(fake_config({{"smem", 232448 - 512}, {"static_smem", 513}})) ==
+        Verdict{Rule::shared_memory, 232449, 232448});
+}
+
+TEST_CASE("the opt-in limit is each GPU's own") {
+  const DeviceSpec& rtx = *io::find_device("nvidia-geforce-rtx-4090");
+  CHECK_FALSE(verdict_of(fake_config({{"smem", 101376}}), {}, rtx));
+  CHECK(verdict_of(fake_config({{"smem", 102400}}), {}, rtx) ==
+        Verdict{Rule::shared_memory, 102400, 101376});
+}
+
+TEST_CASE("code that needs more registers than the launch leaves cannot be compiled") {
+  // 384 threads leave 168 registers each.
+  CHECK_FALSE(verdict_of(fake_config({{"threads", 384}, {"min_registers", 168}})));
+  CHECK(verdict_of(fake_config({{"threads", 384}, {"min_registers", 169}})) ==
+        Verdict{Rule::registers, 384 * 176, 65536});
+  // Nothing that can spill is rejected by this rule, down to the smallest cap there is.
+  CHECK_FALSE(verdict_of(fake_config({{"threads", 1024}, {"demand", 32}, {"min_blocks", 2}})));
+}
+
+TEST_CASE("registers saved for blocks that cannot come are bad occupancy") {
+  const Config two = fake_config({{"min_blocks", 2}, {"smem", 115712}});
+  CHECK_FALSE(verdict_of(two));
+  const Config none = fake_config({{"min_blocks", 2}, {"smem", 115713}});
+  CHECK(verdict_of(none) == Verdict{Rule::occupancy, 2, 1});
+  Limits keep;
+  keep.keep_slow = true;
+  CHECK_FALSE(verdict_of(none, keep));
+  CHECK_FALSE(verdict_of(fake_config({{"demand", 256}}), keep));
+}
+
+TEST_CASE("grid and device memory are counted without overflow") {
+  CHECK_FALSE(verdict_of(fake_config({{"grid", 2147483647}})));
+  CHECK(verdict_of(fake_config({{"grid", 2147483647}, {"order", 1}})) ==
+        Verdict{Rule::grid, 2147483648, 2147483647});
+
+  const std::int64_t operands = 3LL * 4096 * 4096 * 2;
+  DeviceSpec device = h200();
+  device.dram_bytes = operands + (5 << 20);
+  CHECK_FALSE(verdict_of(fake_config({{"workspace", 5}}), {}, device));
+  CHECK(verdict_of(fake_config({{"workspace", 6}}), {}, device) ==
+        Verdict{Rule::memory, operands + (6 << 20), operands + (5 << 20)});
+
+  Problem huge;
+  huge.m = huge.n = huge.k = 2147483647;
+  huge = *checked(huge);
+  const auto verdict = check(fake_config({}), huge, traits_of(huge), h200(), {}, nullptr);
+  REQUIRE(verdict);
+  CHECK(verdict->rule == Rule::memory);
+  CHECK(verdict->required == 9223372036854775807);
+}
+
+TEST_CASE("a rejected config counts under its first rule, and explain sees all of them") {
+  const Config bad =
+      fake_config({{"threads", 1050}, {"smem", 526336}, {"barriers", 20}, {"demand", 40}});
+  CHECK(verdict_of(bad)->rule == Rule::structure);
+  Limits limits;
+  limits.max_smem = 32768;
+  std::vector<Rule> rules;
+  for (const Verdict& verdict : check_all(bad, fake_problem(), h200(), limits)) {
+    rules.push_back(verdict.rule);
+  }
+  CHECK(rules == std::vector<Rule>{Rule::structure, Rule::user_cap, Rule::shared_memory,
+                                   Rule::threads, Rule::barriers});
+  CHECK(check_all(fake_config({}), fake_problem(), h200(), {}).empty());
+}
+
+TEST_CASE("user limits: the cap acts as the limit, patterns exclude") {
+  Limits limits;
+  limits.max_smem = 32768;
+  CHECK_FALSE(verdict_of(fake_config({{"smem", 32768}}), limits));
+  CHECK(verdict_of(fake_config({{"smem", 526336}}), limits) ==
+        Verdict{Rule::user_cap, 526336, 32768});
+  CHECK(limits.restricts());
+
+  Limits excludes;
+  excludes.excludes.push_back(*parse_pattern("fake:threads=256,smem=*", fake_family()));
+  CHECK(verdict_of(fake_config({{"threads", 256}}), excludes)->rule == Rule::excluded);
+  CHECK_FALSE(verdict_of(fake_config({{"threads", 128}}), excludes));
+}
+
+TEST_CASE("the resources come back with the verdict") {
+  const Problem problem = fake_problem();
+  Resources resources;
+  CHECK_FALSE(check(fake_config({{"threads", 384}, {"smem", 2048}}), problem, traits_of(problem),
+                    h200(), {}, &resources));
+  CHECK(resources.threads == 384);
+  CHECK(resources.smem_bytes == 2048);
+}
+
+TEST_CASE("verdicts read as sentences") {
+  const Config config = fake_config({{"smem", 526336}});
+  CHECK(describe(*verdict_of(config), config, h200()) ==
+        "out of resource: shared memory, required 526336 bytes, limit 232448 bytes (NVIDIA H200, "
+        "opt-in per block)");
+  const Config odd = fake_config({{"threads", 100}});
+  CHECK(describe(*verdict_of(odd), odd, h200()) ==
+        "threads must be a multiple of 32 (whole_warps)");
+}
+
+TEST_CASE("roles of 4 + 4 + 4 warps against a function compiled for 256 threads") {
+  Resources wanted;
+  wanted.threads = (4 + 4 + 4) * 32;
+  ActualResources actual;
+  actual.registers = 100;
+  actual.max_threads = 256;
+  const auto verdict = check_compiled(wanted, actual, h200());
+  CHECK(verdict == Verdict{Rule::threads, 384, 256});
+  const std::string text = describe(*verdict, fake_config({}), h200());
+  CHECK(text.find("out of resource: threads, required 384, limit 256") == 0);
+  actual.max_threads = 384;
+  CHECK_FALSE(check_compiled(wanted, actual, h200()));
+}
+
+TEST_CASE("a cubin is held against the device's limits") {
+  Resources wanted;
+  wanted.threads = 288;
+  ActualResources good;
+  good.registers = 168;
+  good.max_threads = 288;
+  REQUIRE_FALSE(check_compiled(wanted, good, h200()));
+
+  ActualResources registers = good;
+  registers.registers = 224;  // 288 x 224 < 65536, but 9 warps count as 12
+  CHECK(check_compiled(wanted, registers, h200()) == Verdict{Rule::registers, 86016, 65536});
+  ActualResources cluster = good;
+  cluster.cluster = 16;
+  CHECK(check_compiled(wanted, cluster, h200()) == Verdict{Rule::cluster, 16, 8});
+  ActualResources barriers = good;
+  barriers.barriers = 17;
+  CHECK(check_compiled(wanted, barriers, h200()) == Verdict{Rule::barriers, 17, 16});
+  Resources smem = wanted;
+  smem.smem_bytes = 232448;
+  ActualResources static_smem = good;
+  REQUIRE_FALSE(check_compiled(smem, static_smem, h200()));
+  static_smem.static_smem_bytes = 16;
+  CHECK(check_compiled(smem, static_smem, h200()) == Verdict{Rule::shared_memory, 232464, 232448});
+}
+
+TEST_CASE("a mismatch names what differs and both numbers") {
+  Resources predicted;
+  predicted.threads = 256;
+  predicted.barriers = 1;
+  ActualResources actual;
+  actual.max_threads = 256;
+  actual.barriers = 1;
+  CHECK(mismatch(predicted, actual).empty());
+  ActualResources other = actual;
+  other.max_threads = 512;
+  CHECK(mismatch(predicted, other) == "threads per block: predicted 256, the cubin has 512");
+  other = actual;
+  other.static_smem_bytes = 16;
+  CHECK(mismatch(predicted, other).find("shared memory: predicted 0, the cubin has 16") !=
+        std::string::npos);
+  other = actual;
+  other.barriers = 16;
+  CHECK(mismatch(predicted, other).find("barriers: predicted 1, the cubin has 16") !=
+        std::string::npos);
+  other = actual;
+  other.cluster = 2;
+  CHECK(mismatch(predicted, other).find("cluster: predicted 1, the cubin has 2") !=
+        std::string::npos);
+}
+
+}  // namespace autotune::search

@@ -1,0 +1,183 @@
+#include "search/model.h"
+
+#include <cmath>
+
+#include "real_plans.h"
+
+namespace autotune::search {
+namespace {
+
+constexpr std::string_view kH200 = "nvidia-h200";
+
+struct Shape {
+  int block_m, block_n, block_k, stages, warp_m, warp_n;
+};
+
+Shape shape_of(const Config& c) {
+  const int m = value_of(c, "block_m");
+  const int n = value_of(c, "block_n");
+  return {m,
+          n,
+          value_of(c, "block_k"),
+          value_of(c, "stages"),
+          m / value_of(c, "warps_m"),
+          n / value_of(c, "warps_n")};
+}
+
+double predicted(const Plan& plan, std::string_view text) {
+  const auto config = parse_config(text, *find_family("gemm"));
+  REQUIRE(config);
+  for (const Candidate& candidate : plan.survivors) {
+    if (candidate.config == *config) return candidate.predicted_us;
+  }
+  FAIL("not a survivor: " << text);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a large bf16 GEMM on an H200 prefers large tiles, 64x64 warp tiles, 3 to 4 stages") {
+  const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096));
+  for (std::size_t i = 0; i < 20; ++i) {
+    const Shape s = shape_of(plan.survivors[i].config);
+    INFO(to_string(plan.survivors[i].config));
+    CHECK(s.block_m * s.block_n >= 128 * 128);
+    CHECK(s.block_m >= 128);
+    CHECK(s.block_n >= 128);
+    CHECK(s.warp_m == 64);
+    CHECK(s.warp_n == 64);
+  }
+  const Shape best = shape_of(plan.default_config().config);
+  CHECK(best.stages >= 3);
+  CHECK(best.stages <= 4);
+  // Within reach of what mma.sync can do there, and not beyond it.
+  const double tflops = flops(plan.problem) / plan.default_config().predicted_us / 1e6;
+  CHECK(tflops > 350);
+  CHECK(tflops < 0.62 * 989);
+}
+
+TEST_CASE(
+    "one row against large weights prefers small tiles, deep stages, and reads at DRAM's rate") {
+  const Plan plan = plan_on(kH200, gemm(1, 4096, 4096));
+  for (std::size_t i = 0; i < 20; ++i) {
+    const Shape s = shape_of(plan.survivors[i].config);
+    INFO(to_string(plan.survivors[i].config));
+    CHECK(s.block_m == 16);
+    CHECK(s.block_n <= 64);
+    CHECK((s.stages - 1) * s.block_n * s.block_k * 2 >= 16384);  // bytes of weights in flight
+  }
+  // Reading the weights alone takes 11.4 us there.
+  CHECK(plan.default_config().predicted_us > 10);
+  CHECK(plan.default_config().predicted_us < 20);
+}
+
+TEST_CASE("a small problem prefers tiles that fill the SMs") {
+  const Plan plan = plan_on(kH200, gemm(1024, 1024, 1024));
+  const Shape best = shape_of(plan.default_config().config);
+  CHECK((1024 / best.block_m) * (1024 / best.block_n) >= 64);
+}
+
+TEST_CASE("what is known to be bad is predicted to be slower") {
+  const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096));
+  const std::string tail = ",raster=0,swizzle=4";
+  const double good =
+      predicted(plan, "mma:block_m=128,block_n=128,block_k=32,stages=4,warps_m=2,warps_n=2" + tail);
+  CHECK(predicted(plan, "mma:block_m=128,block_n=128,block_k=32,stages=2,warps_m=2,warps_n=2" +
+                            tail) > good * 1.05);
+  CHECK(predicted(plan, "mma:block_m=128,block_n=128,block_k=32,stages=4,warps_m=4,warps_n=4" +
+                            tail) > good * 1.05);
+  CHECK(predicted(plan, "mma:block_m=16,block_n=128,block_k=32,stages=4,warps_m=1,warps_n=2" +
+                            tail) > good * 2);
+  // On a device whose L2 holds little, walking one long row of tiles reads B again and again.
+  const Plan small_l2 = plan_on("nvidia-a10", gemm(8192, 8192, 1024));
+  const std::string tile = "mma:block_m=128,block_n=128,block_k=32,stages=3,warps_m=2,warps_n=2";
+  CHECK(predicted(small_l2, tile + ",raster=0,swizzle=1") >
+        predicted(small_l2, tile + ",raster=0,swizzle=8"));
+}
+
+TEST_CASE("predicted spills cost time") {
+  Limits keep;
+  keep.keep_slow = true;
+  const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096), keep);
+  double spilled = 1e30;
+  for (const Candidate& c : plan.survivors) {
+    if (c.resources.register_demand > c.resources.registers) {
+      spilled = std::min(spilled, c.predicted_us);
+    }
+  }
+  REQUIRE(spilled < 1e30);
+  CHECK(spilled > plan.default_config().predicted_us);
+}
+
+TEST_CASE("fewer SMs take longer, about in proportion") {
+  const Problem problem = gemm(4096, 4096, 4096);
+  Limits quarter;
+  quarter.max_sms = 33;
+  const double all = plan_on(kH200, problem).default_config().predicted_us;
+  const double some = plan_on(kH200, problem, quarter).default_config().predicted_us;
+  CHECK(some > 3 * all);
+  CHECK(some < 5 * all);
+}
+
+TEST_CASE("a hot problem that fits in L2 is no slower than a cold one") {
+  Problem problem = gemm(16, 4096, 1024);
+  const double cold = plan_on(kH200, problem).default_config().predicted_us;
+  problem.mode = TimingMode::hot;
+  CHECK(plan_on(kH200, problem).default_config().predicted_us < cold);
+}
+
+TEST_CASE("the terms add up to the prediction") {
+  const Plan plan = plan_on(kH200, gemm(1000, 1524, 4096));
+  const Candidate& best = plan.default_config();
+  double sum = 0;
+  double total = 0;
+  std::size_t alone = 0;
+  for (const TimeTerm& term :
+       predict_terms(best.config, plan.problem, device_named(kH200), best.resources, 0)) {
+    INFO(term.label);
+    CHECK(term.us >= 0);
+    if (term.label == "total") {
+      total = term.us;
+    } else if (term.label.starts_with("alone: ")) {
+      ++alone;
+    } else {
+      sum += term.us;
+    }
+  }
+  CHECK(sum == Approx(best.predicted_us));
+  CHECK(total == Approx(best.predicted_us));
+  CHECK(alone == 6);
+}
+
+TEST_CASE("predictions are finite and positive from the smallest to the largest problem") {
+  const std::int64_t top = 2147483647;
+  const Problem problems[] = {gemm(1, 1, 1),
+                              gemm(top, 1, 1),
+                              gemm(1, top, 1),
+                              gemm(1, 1, top),
+                              gemm(top, top, top),
+                              gemm(1, 1, 1, DType::fp32),
+                              gemm(7, 33, 1, DType::tf32)};
+  for (const Problem& problem : problems) {
+    for (const DeviceSpec& device : io::known_devices()) {
+      for (const HostTwin* kernel : find_family("gemm")->kernels) {
+        for (const KernelSpace& space : gemm_space().kernels) {
+          if (space.kernel != kernel->name()) continue;
+          const std::int64_t size = size_of(space);
+          for (std::int64_t i = 0; i < size; i += size / 40) {
+            const Config config = config_at(*kernel, space, i);
+            Resources resources;
+            const auto verdict = check(config, problem, traits_of(problem), device, {}, &resources);
+            if (verdict && !is_hard(verdict->rule)) continue;
+            const double us = predict_us(config, problem, device, resources, 0);
+            INFO(device.name << " " << describe(problem) << " " << to_string(config));
+            REQUIRE(std::isfinite(us));
+            REQUIRE(us > 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace autotune::search

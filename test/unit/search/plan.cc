@@ -1,0 +1,234 @@
+#include "search/plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <set>
+
+#include "autotune/io/load.h"
+#include "fake_kernel.h"
+#include "real_plans.h"
+#include "search/request.h"
+
+namespace autotune::search {
+namespace {
+
+std::int64_t total(const std::map<std::string, std::int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0},
+                         [](std::int64_t sum, const auto& entry) { return sum + entry.second; });
+}
+
+Request fake_request(const Space& space, const Limits& limits) {
+  static const DeviceSpec device = device_named("nvidia-h200");
+  const Problem problem = fake_problem();
+  return {&fake_family(), problem, traits_of(problem), &device, &space, &limits};
+}
+
+}  // namespace
+
+TEST_CASE("the funnel counts every config once, under the first rule that it breaks") {
+  const Space space = fake_space(
+      {{"smem", {1024, 200000, 300000}}, {"threads", {100, 128, 2048}}, {"order", {0, 1}}});
+  const Limits limits;
+  const auto plan = make_plan(fake_request(space, limits));
+  REQUIRE(plan);
+  CHECK(plan->generated == 18);
+  CHECK(plan->rejected == std::map<std::string, std::int64_t>{
+                              {"structure:whole_warps", 6}, {"shared_memory", 4}, {"threads", 4}});
+  CHECK(plan->survivors.size() == 4);
+}
+
+TEST_CASE("equal predictions are ordered by resources") {
+  const Space space = fake_space({{"demand", {96, 64, 128}}, {"order", {1, 0}}});
+  const Limits limits;
+  const auto plan = make_plan(fake_request(space, limits));
+  REQUIRE(plan);
+  REQUIRE(plan->survivors.size() == 6);
+  CHECK(plan->survivors[0].predicted_us == plan->survivors[5].predicted_us);
+  CHECK(plan->survivors[0].config == fake_config({{"demand", 64}, {"order", 0}}));
+  CHECK(plan->survivors[1].config == fake_config({{"demand", 64}, {"order", 1}}));
+  CHECK(plan->survivors[5].config == fake_config({{"demand", 128}, {"order", 1}}));
+}
+
+TEST_CASE("when nothing fits the message names the rule and the closest miss") {
+  const Space space = fake_space({{"smem", {250000, 500000, 800000}}, {"threads", {128, 100}}});
+  const Limits limits;
+  const auto plan = make_plan(fake_request(space, limits));
+  REQUIRE_FALSE(plan);
+  CHECK(plan.error().code == ErrorCode::nothing_fits);
+  INFO(plan.error().message);
+  CHECK(plan.error().message.find("of 6 configs, 3 were rejected by s") != std::string::npos);
+  CHECK(plan.error().message.find("the closest miss is fake:smem=250000") != std::string::npos);
+  CHECK(plan.error().message.find("required 250000 bytes, limit 232448 bytes (NVIDIA H200") !=
+        std::string::npos);
+  const auto candidate = default_candidate(fake_request(space, limits));
+  REQUIRE_FALSE(candidate);
+  CHECK(candidate.error().message == plan.error().message);
+
+  Limits cap;
+  cap.max_smem = 512;
+  const Space small = fake_space({});
+  const auto capped = make_plan(fake_request(small, cap));
+  REQUIRE_FALSE(capped);
+  CHECK(capped.error().message.find("lift the cap") != std::string::npos);
+}
+
+TEST_CASE("kernels that do not serve the problem are named, and none is nothing_fits") {
+  const Plan fp32 = plan_on("nvidia-h200", gemm(64, 64, 64, DType::fp32));
+  REQUIRE(fp32.unsupported.size() == 1);
+  CHECK(fp32.unsupported[0].find("mma: ") == 0);
+  const auto turing = make_plan(gemm(64, 64, 64), device_named("tesla-t4"), gemm_space(), Limits{});
+  REQUIRE_FALSE(turing);
+  CHECK(turing.error().code == ErrorCode::nothing_fits);
+  CHECK(turing.error().message.find("mma: ") != std::string::npos);
+  CHECK(turing.error().message.find("simt: ") != std::string::npos);
+}
+
+TEST_CASE("bad requests are bad input") {
+  const DeviceSpec& device = device_named("nvidia-h200");
+  Problem problem = gemm(64, 64, 64);
+  problem.family = "conv";
+  const auto unknown = make_plan(problem, device, gemm_space(), Limits{});
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().code == ErrorCode::bad_input);
+  problem = gemm(64, 64, 64);
+  problem.m = 0;
+  REQUIRE_FALSE(make_plan(problem, device, gemm_space(), Limits{}));
+  REQUIRE_FALSE(default_candidate(gemm(64, 64, 64), device, fake_space({}), Limits{}));
+}
+
+TEST_CASE("real plans: the funnel adds up, every survivor passes, fastest first") {
+  const Problem problems[] = {gemm(4096, 4096, 4096), gemm(1, 4096, 4096), gemm(1, 1, 1),
+                              gemm(1000, 1524, 4096, DType::tf32),
+                              gemm(100, 1524, 512, DType::fp32)};
+  for (const Problem& problem : problems) {
+    for (const std::string_view name :
+         {"nvidia-h200", "nvidia-thor", "nvidia-geforce-rtx-3090", "orin"}) {
+      INFO(name << " " << describe(problem));
+      const DeviceSpec& device = device_named(name);
+      const Plan plan = plan_on(name, problem);
+      CHECK(plan.generated ==
+            static_cast<std::int64_t>(plan.survivors.size()) + total(plan.rejected));
+      CHECK(std::is_sorted(plan.survivors.begin(), plan.survivors.end(), ranks_before));
+      CHECK(std::is_sorted(
+          plan.survivors.begin(), plan.survivors.end(),
+          [](const Candidate& a, const Candidate& b) { return a.predicted_us < b.predicted_us; }));
+      bool all_pass = true;
+      for (const Candidate& candidate : plan.survivors) {
+        all_pass &= check_all(candidate.config, plan.problem, device, {}).empty();
+      }
+      CHECK(all_pass);
+    }
+  }
+}
+
+TEST_CASE("the default config is the front of the plan") {
+  for (const Problem& problem : {gemm(4096, 4096, 4096), gemm(33, 7, 4097)}) {
+    const auto alone =
+        default_candidate(problem, device_named("nvidia-h200"), gemm_space(), Limits{});
+    REQUIRE(alone);
+    const Plan plan = plan_on("nvidia-h200", problem);
+    CHECK(alone->config == plan.default_config().config);
+    CHECK(alone->predicted_us == plan.default_config().predicted_us);
+  }
+}
+
+TEST_CASE("the default config fits, on every known device, for the suite and at the extremes") {
+  std::vector<Problem> problems = {gemm(1, 1, 1), gemm(2147483647, 1, 1),
+                                   gemm(100, 512, 1524, DType::fp32)};
+  const auto suite = io::load_suite("gemm", {});
+  REQUIRE(suite);
+  for (const io::SuiteEntry& entry : suite->entries) problems.push_back(entry.problem);
+  for (const DeviceSpec& device : io::known_devices()) {
+    const std::vector<std::string>& offered = device.limits.mma_dtypes;
+    const bool has_bf16 = std::find(offered.begin(), offered.end(), "bf16") != offered.end();
+    for (const Problem& problem : problems) {
+      INFO(device.name << " " << describe(problem));
+      const auto candidate = default_candidate(problem, device, gemm_space(), Limits{});
+      if (problem.dtype == DType::bf16 && !has_bf16) {
+        REQUIRE_FALSE(candidate);
+        continue;
+      }
+      REQUIRE(candidate);
+      CHECK(check_all(candidate->config, problem, device, {}).empty());
+    }
+  }
+}
+
+TEST_CASE("a plan over the whole space takes well below a second") {
+  const auto begin = std::chrono::steady_clock::now();
+  const Plan plan = plan_on("nvidia-h200", gemm(4096, 4096, 4096));
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  REQUIRE(plan.generated > 10000);
+  CHECK(seconds.count() < 1.0 * (plan.generated / 50000.0 + 1));  // sanitizers included
+}
+
+TEST_CASE("the nearest that fits changes as few parameters as it can, by as little as it can") {
+  const Problem problem = gemm(4096, 4096, 4096);
+  const Plan plan = plan_on("nvidia-h200", problem);
+  const auto too_deep = parse_config(
+      "mma:block_m=256,block_n=128,block_k=64,stages=10,warps_m=4,warps_n=2,raster=1,swizzle=8",
+      *find_family("gemm"));
+  REQUIRE(too_deep);
+  REQUIRE_FALSE(check_all(*too_deep, problem, device_named("nvidia-h200"), {}).empty());
+  const auto nearest = nearest_that_fits(*too_deep, plan);
+  REQUIRE(nearest);
+  // 232448 bytes hold four stages of (256 + 128) x 64 x 2.
+  Config expected = *too_deep;
+  expected.values[3] = 4;
+  CHECK(nearest->config == expected);
+  CHECK(nearest_that_fits(plan.survivors[77].config, plan)->config == plan.survivors[77].config);
+}
+
+TEST_CASE("no single change suffices: the nearest is found by a search of all survivors") {
+  const Space space = fake_space({{"smem", {1024, 4096, 65536}}, {"threads", {64, 128}}});
+  const Limits limits;
+  const auto plan = make_plan(fake_request(space, limits));
+  REQUIRE(plan);
+  // Both parameters must change; log2 distance prefers 65536 and 128.
+  const auto nearest = nearest_that_fits(fake_config({{"smem", 526336}, {"threads", 2048}}), *plan);
+  REQUIRE(nearest);
+  CHECK(nearest->config == fake_config({{"smem", 65536}, {"threads", 128}}));
+  CHECK_FALSE(nearest_that_fits(fake_config({}), Plan{}));
+}
+
+TEST_CASE("sampled survivors are distinct code, seeded, and all of them on request") {
+  const Plan plan = plan_on("nvidia-h200", gemm(4096, 4096, 4096));
+  const auto sample = sample_survivors(plan, 200, 7);
+  REQUIRE(sample.size() == 200);
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      REQUIRE_FALSE(same_code(sample[i].config, sample[j].config));
+    }
+  }
+  const auto again = sample_survivors(plan, 200, 7);
+  const auto other = sample_survivors(plan, 200, 8);
+  const auto same = [&](const std::vector<Candidate>& list) {
+    return std::equal(sample.begin(), sample.end(), list.begin(), list.end(),
+                      [](const Candidate& a, const Candidate& b) { return a.config == b.config; });
+  };
+  CHECK(same(again));
+  CHECK_FALSE(same(other));
+  // Two rasters and five swizzles share one cubin.
+  CHECK(sample_survivors(plan, -1, 7).size() * 10 == plan.survivors.size());
+}
+
+TEST_CASE("sampled rejects are sound configs that a hard rule rejected") {
+  const Problem problem = gemm(1000, 1524, 4096);
+  const DeviceSpec& device = device_named("nvidia-geforce-rtx-3090");
+  Limits limits;
+  limits.max_smem = 150000;
+  const auto rejects = sample_rejects(problem, device, gemm_space(), limits, 200, 3);
+  REQUIRE(rejects.size() == 200);
+  for (const Reject& reject : rejects) {
+    INFO(to_string(reject.config));
+    CHECK(is_hard(reject.verdict.rule));
+    const auto verdict = check(reject.config, problem, traits_of(problem), device, limits, nullptr);
+    CHECK(verdict == reject.verdict);
+  }
+  const auto again = sample_rejects(problem, device, gemm_space(), limits, 200, 3);
+  CHECK(again[0].config == rejects[0].config);
+  CHECK(again[199].config == rejects[199].config);
+}
+
+}  // namespace autotune::search

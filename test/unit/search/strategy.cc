@@ -1,0 +1,154 @@
+#include "search/strategy.h"
+
+#include <cmath>
+#include <set>
+
+#include "real_plans.h"
+#include "search/draw.h"
+#include "search/neighbours.h"
+
+namespace autotune::search {
+namespace {
+
+const Plan& plan() {
+  static const Plan plan = plan_on("nvidia-h200", gemm(1024, 1024, 1024));
+  return plan;
+}
+
+std::unique_ptr<Strategy> strategy_named(std::string_view name, std::uint64_t seed = 1) {
+  auto strategy = make_strategy(name, plan(), seed);
+  REQUIRE(strategy);
+  REQUIRE((*strategy)->name() == name);
+  return std::move(*strategy);
+}
+
+// A machine on which the prediction is off by up to 30 %, by a hash of the config's code.
+double measured_us(std::size_t candidate) {
+  const Candidate& c = plan().survivors[candidate];
+  std::uint64_t key = 0;
+  for (int p = 0; p < 6; ++p) key = key * 1000003 + static_cast<std::uint64_t>(c.config.values[p]);
+  const double noise = static_cast<double>(Random(key).below(1000)) / 1000;
+  return c.predicted_us * (1 + 0.3 * noise);
+}
+
+struct Run {
+  std::vector<std::size_t> order;
+  double best_us = 1e30;
+};
+
+Run drive(Strategy& strategy, std::size_t limit,
+          const std::function<Observation(std::size_t)>& measure) {
+  Run run;
+  std::vector<Observation> history;
+  std::set<std::size_t> seen;
+  while (true) {
+    const auto batch = strategy.next(history, limit);
+    if (batch.empty()) return run;
+    REQUIRE(batch.size() <= limit);
+    for (const std::size_t candidate : batch) {
+      REQUIRE(candidate < plan().survivors.size());
+      REQUIRE(seen.insert(candidate).second);
+      history.push_back(measure(candidate));
+      if (history.back().outcome == Outcome::ok) {
+        run.best_us = std::min(run.best_us, history.back().median_us);
+      }
+      run.order.push_back(candidate);
+    }
+  }
+}
+
+Observation works(std::size_t candidate) {
+  return {candidate, Outcome::ok, measured_us(candidate)};
+}
+
+}  // namespace
+
+TEST_CASE("unknown strategies are bad input that lists the known ones") {
+  const auto strategy = make_strategy("genetic", plan(), 1);
+  REQUIRE_FALSE(strategy);
+  CHECK(strategy.error().code == ErrorCode::bad_input);
+  CHECK(strategy.error().message.find("exhaustive, random or model") != std::string::npos);
+}
+
+TEST_CASE("every strategy starts with the default config") {
+  for (const std::string_view name : {"exhaustive", "random", "model"}) {
+    for (const std::size_t limit : {1, 8}) {
+      const auto batch = strategy_named(name)->next({}, limit);
+      REQUIRE(batch.size() == limit);
+      CHECK(batch[0] == 0);
+    }
+  }
+}
+
+TEST_CASE("exhaustive goes down the ranking, random through all of it by seed") {
+  const Run all = drive(*strategy_named("exhaustive"), 64, works);
+  REQUIRE(all.order.size() == plan().survivors.size());
+  CHECK(std::is_sorted(all.order.begin(), all.order.end()));
+  const Run one = drive(*strategy_named("random", 5), 64, works);
+  CHECK(one.order.size() == plan().survivors.size());
+  CHECK(drive(*strategy_named("random", 5), 7, works).order == one.order);
+  CHECK(drive(*strategy_named("random", 6), 64, works).order != one.order);
+}
+
+TEST_CASE("model opens with distinct tile shapes") {
+  const auto batch = strategy_named("model")->next({}, 10);
+  REQUIRE(batch.size() == 10);
+  std::set<std::pair<int, int>> shapes;
+  for (const std::size_t candidate : batch) {
+    const Config& config = plan().survivors[candidate].config;
+    shapes.emplace(value_of(config, "block_m"), value_of(config, "block_n"));
+  }
+  CHECK(shapes.size() == 10);
+}
+
+TEST_CASE("model finds a near-best config in few trials and stops by itself") {
+  const double best = drive(*strategy_named("exhaustive"), 1000, works).best_us;
+  for (const std::size_t limit : {1, 4, 16}) {
+    const Run run = drive(*strategy_named("model"), limit, works);
+    INFO("limit " << limit << ": " << run.order.size() << " trials, " << run.best_us / best);
+    CHECK(run.best_us < best * 1.08);
+    CHECK(run.order.size() < 400);
+    CHECK(run.order.size() >= 24 + 2 * 8);
+  }
+}
+
+TEST_CASE("model follows its measurements to where the ranking is wrong") {
+  // A machine that likes deep pipelines only: the ranking's favourites are far from its best.
+  const auto deep = [](std::size_t candidate) {
+    const int stages = value_of(plan().survivors[candidate].config, "stages");
+    return Observation{candidate, Outcome::ok, 100.0 / stages};
+  };
+  const Run run = drive(*strategy_named("model"), 8, deep);
+  CHECK(run.best_us == Approx(10.0));
+  CHECK(run.order.size() < 600);
+}
+
+TEST_CASE("model goes down the whole ranking while nothing works") {
+  const auto broken = [](std::size_t candidate) {
+    return Observation{candidate, Outcome::compile_failed, 0};
+  };
+  CHECK(drive(*strategy_named("model"), 500, broken).order.size() == plan().survivors.size());
+  const auto rarely = [](std::size_t candidate) {
+    return candidate == 100 ? works(candidate) : Observation{candidate, Outcome::launch_failed, 0};
+  };
+  CHECK(drive(*strategy_named("model"), 16, rarely).best_us == Approx(measured_us(100)));
+}
+
+TEST_CASE("neighbours differ by one step of one parameter") {
+  const Neighbours neighbours(plan());
+  const std::size_t center = 0;
+  const auto around = neighbours.of(center);
+  REQUIRE(around.size() >= 3);
+  for (const std::size_t candidate : around) {
+    int changed = 0;
+    for (int p = 0; p < kMaxParameters; ++p) {
+      changed +=
+          plan().survivors[candidate].config.values[p] != plan().survivors[center].config.values[p]
+              ? 1
+              : 0;
+    }
+    CHECK(changed == 1);
+  }
+}
+
+}  // namespace autotune::search
