@@ -1,0 +1,35 @@
+// The best that cuBLASLt and cuBLAS have for a problem: what ours is compared with.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autotune/gpu/operands.h"
+#include "autotune/gpu/timer.h"
+
+namespace autotune::gpu {
+
+// Move-only. Belongs to the operands, the workbench and the timer it was made with.
+class Baseline {
+ public:
+  // Asks cuBLASLt for up to 64 heuristic results with a 64 MiB workspace, adds cublasGemmEx, times
+  // each shortly in the mode of the problem and keeps the fastest. A candidate that fails, writes
+  // NaN, or is not exact where the problem is fp32 does not count. failed where none is left.
+  static Expected<Baseline> choose(Workbench& bench, Timer& timer, Operands& operands);
+  Baseline(Baseline&&) noexcept;
+  Baseline& operator=(Baseline&&) noexcept;
+  ~Baseline();
+
+  const std::string& name() const;    // "cublasLt #3", "cublasGemmEx"
+  int candidates() const;             // how many were timed
+  const Correctness& result() const;  // of the chosen one, against our reference
+  Launch launch() const;
+
+ private:
+  struct Impl;
+  explicit Baseline(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace autotune::gpu

@@ -1,0 +1,134 @@
+#include "autotune/gpu/launch.h"
+
+#include <array>
+#include <cstdint>
+
+#include "autotune/gpu/handles.h"
+
+namespace autotune::gpu {
+
+struct LoadedKernel::Impl {
+  const DriverApi* api;
+  Module module;
+  CUfunction function;
+  CUdevice device;
+};
+
+namespace {
+
+std::int64_t threads_of(const LaunchPlan& plan) {
+  return std::int64_t{plan.block[0]} * plan.block[1] * plan.block[2];
+}
+
+std::int64_t cluster_of(const LaunchPlan& plan) {
+  return std::int64_t{plan.cluster[0]} * plan.cluster[1] * plan.cluster[2];
+}
+
+// `attribute` must live as long as the result.
+CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream,
+                             CUlaunchAttribute& attribute) {
+  CUlaunchConfig config{};
+  config.gridDimX = plan.grid[0];
+  config.gridDimY = plan.grid[1];
+  config.gridDimZ = plan.grid[2];
+  config.blockDimX = plan.block[0];
+  config.blockDimY = plan.block[1];
+  config.blockDimZ = plan.block[2];
+  config.sharedMemBytes = plan.smem_bytes;
+  config.hStream = stream;
+  if (cluster_of(plan) > 1) {
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = plan.cluster[0];
+    attribute.value.clusterDim.y = plan.cluster[1];
+    attribute.value.clusterDim.z = plan.cluster[2];
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+  }
+  return config;
+}
+
+}  // namespace
+
+LoadedKernel::LoadedKernel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LoadedKernel::LoadedKernel(LoadedKernel&&) noexcept = default;
+LoadedKernel& LoadedKernel::operator=(LoadedKernel&&) noexcept = default;
+LoadedKernel::~LoadedKernel() = default;
+
+Expected<LoadedKernel> LoadedKernel::load(std::string_view cubin, std::string_view entry) {
+  auto api = driver();
+  if (!api) return tl::unexpected(api.error());
+  CUdevice device = 0;
+  if ((*api)->cuCtxGetDevice(&device) != CUDA_SUCCESS) {
+    return fail(ErrorCode::no_gpu,
+                "no CUDA context is current on this thread; create one before loading a kernel");
+  }
+  auto module = load_module(cubin.data());
+  if (!module) return tl::unexpected(module.error());
+  auto function = function_of(*module, std::string(entry).c_str());
+  if (!function) return tl::unexpected(function.error());
+  return LoadedKernel(std::make_unique<Impl>(Impl{*api, std::move(*module), *function, device}));
+}
+
+Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) const {
+  const DriverApi& api = *impl_->api;
+  int most_threads = 0;
+  int static_bytes = 0;
+  int optin_bytes = 0;
+  int registers = 0;
+  auto ask = [&](CUfunction_attribute what, int& value) {
+    return api.cuFuncGetAttribute(&value, what, impl_->function);
+  };
+  CUresult result = ask(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, most_threads);
+  if (result == CUDA_SUCCESS) result = ask(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, static_bytes);
+  if (result == CUDA_SUCCESS) result = ask(CU_FUNC_ATTRIBUTE_NUM_REGS, registers);
+  if (result == CUDA_SUCCESS) {
+    result = api.cuDeviceGetAttribute(
+        &optin_bytes, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, impl_->device);
+  }
+  if (result != CUDA_SUCCESS) return driver_failure(result, "cannot read a kernel's attributes");
+
+  if (threads_of(plan) > most_threads) {
+    return Verdict{Rule::threads, threads_of(plan), most_threads};
+  }
+  const std::int64_t shared_bytes = std::int64_t{plan.smem_bytes} + static_bytes;
+  const Verdict too_much_memory{Rule::shared_memory, shared_bytes, optin_bytes};
+  if (shared_bytes > optin_bytes) return too_much_memory;
+  result = api.cuFuncSetAttribute(impl_->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  static_cast<int>(plan.smem_bytes));
+  if (result == CUDA_ERROR_INVALID_VALUE) return too_much_memory;
+  if (result != CUDA_SUCCESS)
+    return driver_failure(result, "cannot raise a kernel's shared memory");
+
+  if (cluster_of(plan) > 1) {
+    CUlaunchAttribute attribute{};
+    const CUlaunchConfig config = configuration(plan, nullptr, attribute);
+    int clusters = 0;
+    result = api.cuOccupancyMaxActiveClusters(&clusters, impl_->function, &config);
+    if (result != CUDA_SUCCESS || clusters == 0) {
+      return Verdict{Rule::cluster, cluster_of(plan), 0};
+    }
+    return std::optional<Verdict>{};
+  }
+  int blocks = 0;
+  result = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+      &blocks, impl_->function, static_cast<int>(threads_of(plan)), plan.smem_bytes);
+  if (result != CUDA_SUCCESS) return driver_failure(result, "cannot ask for a kernel's occupancy");
+  if (blocks == 0) {
+    // Threads and memory fit, so it is the registers of all warps together.
+    const ArchLimits common;
+    return Verdict{Rule::registers, registers * threads_of(plan), common.registers_per_block};
+  }
+  return std::optional<Verdict>{};
+}
+
+Expected<void> LoadedKernel::launch(const LaunchPlan& plan, void* stream) const {
+  CUlaunchAttribute attribute{};
+  const CUlaunchConfig config = configuration(plan, static_cast<CUstream>(stream), attribute);
+  std::array<void*, 1> arguments{const_cast<std::byte*>(plan.params.data())};
+  const CUresult result =
+      impl_->api->cuLaunchKernelEx(&config, impl_->function, arguments.data(), nullptr);
+  if (result != CUDA_SUCCESS) return driver_failure(result, "the launch was refused");
+  return {};
+}
+
+}  // namespace autotune::gpu

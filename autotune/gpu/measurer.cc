@@ -1,0 +1,328 @@
+#include "autotune/gpu/measurer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <list>
+#include <thread>
+#include <vector>
+
+#include "autotune/gpu/baseline.h"
+#include "autotune/gpu/launch.h"
+#include "autotune/gpu/nvml.h"
+#include "autotune/gpu/operands.h"
+#include "autotune/gpu/statistics.h"
+#include "autotune/gpu/timer.h"
+
+namespace autotune::gpu {
+namespace {
+
+constexpr std::size_t kKeptKernels = 16;
+constexpr std::chrono::milliseconds kCoolDown{300};
+
+// What became of a request that did not get as far as a time.
+struct Failure {
+  Outcome outcome = Outcome::launch_failed;
+  std::optional<Verdict> verdict;
+  std::string log;
+};
+template <class T>
+using Result = tl::expected<T, Failure>;
+
+tl::unexpected<Failure> refuse(std::string log) {
+  return tl::unexpected(Failure{Outcome::launch_failed, std::nullopt, std::move(log)});
+}
+
+StopRule rule_of(const worker::MeasureOptions& options) {
+  StopRule rule;
+  rule.relative_error = options.relative_error;
+  rule.min_samples = options.min_samples;
+  rule.max_samples = options.max_samples;
+  rule.max_us = options.max_ms * 1000;
+  rule.behind_us = options.behind_us;
+  return rule;
+}
+
+// The samples' figures.
+void summarise(std::span<const double> samples, Measurement& out) {
+  out.median_us = median(samples);
+  out.relative_error = out.median_us > 0 ? median_error(samples) / out.median_us : 0;
+  out.samples = static_cast<int>(samples.size());
+}
+
+struct KeptKernel {
+  std::string cubin;
+  std::string entry;
+  LoadedKernel kernel;
+};
+
+}  // namespace
+
+struct Measurer::Impl {
+  Workbench bench;
+  std::optional<Timer> timer;  // refers to `bench` where it lies
+  Nvml nvml;
+  std::optional<Operands> operands;
+  std::list<KeptKernel> kernels;  // most recently used first
+
+  explicit Impl(Workbench made) : bench(std::move(made)), nvml(bench.gpu().uuid) {}
+
+  Failure failure(const Error& error) const {
+    return {bench.lost() ? Outcome::faulted : Outcome::launch_failed, std::nullopt, error.message};
+  }
+  Result<void> prepare_operands(const Problem& problem, std::uint64_t seed);
+  Result<const LoadedKernel*> kernel(const std::string& cubin, const std::string& entry);
+  Result<Subject> subject(const std::string& config, const std::string& cubin, int max_sms);
+  Result<Correctness> check(const Subject& subject);
+  Result<Subject> in_mode(Subject subject, TimingMode mode);
+  Result<Measurement> time(const Subject& subject, const StopRule& rule);
+  Result<Measurement> measure(const worker::MeasureRequest& request);
+  Result<worker::CompareReply> compare(const worker::CompareRequest& request);
+};
+
+Result<void> Measurer::Impl::prepare_operands(const Problem& problem, std::uint64_t seed) {
+  auto sound = checked(problem);
+  if (!sound) return refuse(sound.error().message);
+  if (operands && operands->serve(*sound, seed)) return {};
+  operands.reset();
+  const std::int64_t needed = Operands::bytes_for(*sound);
+  const std::int64_t free = bench.free_bytes();
+  if (needed > free) {
+    return tl::unexpected(Failure{Outcome::launch_failed, Verdict{Rule::memory, needed, free},
+                                  "the operands do not fit in the GPU's free memory"});
+  }
+  auto made = Operands::create(bench, *sound, seed);
+  if (!made) return tl::unexpected(failure(made.error()));
+  operands.emplace(std::move(*made));
+  return {};
+}
+
+Result<const LoadedKernel*> Measurer::Impl::kernel(const std::string& cubin,
+                                                   const std::string& entry) {
+  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const KeptKernel& kept) {
+    return kept.cubin == cubin && kept.entry == entry;
+  });
+  if (found != kernels.end()) {
+    kernels.splice(kernels.begin(), kernels, found);
+    return &kernels.front().kernel;
+  }
+  auto loaded = LoadedKernel::load(cubin, entry);
+  if (!loaded) return tl::unexpected(failure(loaded.error()));
+  kernels.push_front({cubin, entry, std::move(*loaded)});
+  if (kernels.size() > kKeptKernels) kernels.pop_back();
+  return &kernels.front().kernel;
+}
+
+// The config's launch on the current operands, after the driver has agreed to it.
+Result<Subject> Measurer::Impl::subject(const std::string& config_text, const std::string& cubin,
+                                        int max_sms) {
+  const Problem& problem = operands->problem();
+  const DeviceSpec& device = bench.gpu().spec;
+  const Family* family = find_family(problem.family);
+  if (family == nullptr) return refuse(fmt::format("unknown family '{}'", problem.family));
+  auto config = parse_config(config_text, *family);
+  if (!config) return refuse(config.error().message);
+  const HostTwin& twin = *config->kernel;
+  auto loaded = kernel(cubin, std::string(twin.entry()));
+  if (!loaded) return tl::unexpected(loaded.error());
+  const Resources wanted = twin.resources(*config, problem, device, max_sms);
+  if (auto reserved = operands->reserve_workspace(wanted.workspace_bytes); !reserved) {
+    Failure lack = failure(reserved.error());
+    lack.verdict = Verdict{Rule::memory, wanted.workspace_bytes, bench.free_bytes()};
+    return tl::unexpected(std::move(lack));
+  }
+  const LaunchPlan plan = twin.launch_plan(*config, problem, device, operands->pointers(), max_sms);
+  auto verdict = (*loaded)->prepare(plan);
+  if (!verdict) return tl::unexpected(failure(verdict.error()));
+  if (*verdict) {
+    return tl::unexpected(Failure{Outcome::launch_failed, **verdict, describe(**verdict, device)});
+  }
+  return Subject{[kernel = *loaded, plan](void* stream) { return kernel->launch(plan, stream); },
+                 [this](void*) { return operands->restore(bench); }, nullptr, 1};
+}
+
+Result<Correctness> Measurer::Impl::check(const Subject& subject) {
+  auto state = operands->poison(bench);
+  if (state) state = subject.launch(bench.stream());
+  if (state) state = bench.synchronize();
+  if (!state) return tl::unexpected(failure(state.error()));
+  auto result = operands->verify(bench);
+  if (!result) return tl::unexpected(failure(result.error()));
+  return *result;
+}
+
+Result<Subject> Measurer::Impl::in_mode(Subject subject, TimingMode mode) {
+  if (mode == TimingMode::cold) return subject;
+  auto hot = timer->make_hot(subject);
+  if (!hot) return tl::unexpected(failure(hot.error()));
+  return std::move(*hot);
+}
+
+// Samples until the rule is content. A throttled round is taken once more after a pause.
+Result<Measurement> Measurer::Impl::time(const Subject& subject, const StopRule& rule) {
+  Measurement out;
+  for (int round = 0; round < 2; ++round) {
+    const ClockState before = nvml.read();
+    std::vector<double> samples;
+    StopRule::Decision decision = StopRule::Decision::more;
+    while (decision == StopRule::Decision::more) {
+      const int count = std::min(rule.batch(samples), static_cast<int>(Timer::kMostAtOnce));
+      const std::vector<const Subject*> order(static_cast<std::size_t>(count), &subject);
+      auto times = timer->sample(order);
+      if (!times) return tl::unexpected(failure(times.error()));
+      samples.insert(samples.end(), times->begin(), times->end());
+      decision = rule.decide(samples);
+    }
+    const ClockState after = nvml.read();
+    summarise(samples, out);
+    out.raced = decision == StopRule::Decision::behind;
+    out.sm_mhz = after.sm_mhz;
+    out.throttled = before.throttled || after.throttled;
+    if (!out.throttled) break;
+    if (round == 0) std::this_thread::sleep_for(kCoolDown);
+  }
+  return out;
+}
+
+Result<Measurement> Measurer::Impl::measure(const worker::MeasureRequest& request) {
+  const worker::MeasureOptions& options = request.options;
+  if (auto ready = prepare_operands(request.problem, options.seed); !ready) {
+    return tl::unexpected(ready.error());
+  }
+  auto cold = subject(request.config, request.cubin, options.max_sms);
+  if (!cold) return tl::unexpected(cold.error());
+  auto result = check(*cold);
+  if (!result) return tl::unexpected(result.error());
+  if (!result->ok) {
+    return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, result->what});
+  }
+  auto timed = in_mode(std::move(*cold), request.problem.mode);
+  if (!timed) return tl::unexpected(timed.error());
+  auto measurement = time(*timed, rule_of(options));
+  if (!measurement) return measurement;
+  measurement->result_error = result->error;
+  measurement->max_error_ratio = result->max_ratio;
+  return measurement;
+}
+
+Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareRequest& request) {
+  worker::CompareReply reply;
+  if (auto ready = prepare_operands(request.problem, request.options.seed); !ready) {
+    return tl::unexpected(ready.error());
+  }
+  std::optional<Baseline> baseline;
+  std::array<Subject, 2> sides;
+  const std::array<Measurement*, 2> figures{&reply.a, &reply.b};
+  for (std::size_t side = 0; side < 2; ++side) {
+    const bool ours = side == 0 || !request.baseline;
+    Correctness correctness;
+    if (ours) {
+      auto made = subject(side == 0 ? request.config_a : request.config_b,
+                          side == 0 ? request.cubin_a : request.cubin_b, request.options.max_sms);
+      if (!made) return tl::unexpected(made.error());
+      auto checked_result = check(*made);
+      if (!checked_result) return tl::unexpected(checked_result.error());
+      correctness = *checked_result;
+      if (!correctness.ok) {
+        return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, correctness.what});
+      }
+      sides[side] = std::move(*made);
+    } else {
+      auto chosen = Baseline::choose(bench, *timer, *operands);
+      if (!chosen) return tl::unexpected(failure(chosen.error()));
+      baseline.emplace(std::move(*chosen));
+      correctness = baseline->result();
+      reply.name_b = baseline->name();
+      reply.candidates_b = baseline->candidates();
+      sides[side] = Subject{baseline->launch(), [this](void*) { return operands->restore(bench); },
+                            nullptr, 1};
+    }
+    figures[side]->result_error = correctness.error;
+    figures[side]->max_error_ratio = correctness.max_ratio;
+    auto timed = in_mode(std::move(sides[side]), request.problem.mode);
+    if (!timed) return tl::unexpected(timed.error());
+    sides[side] = std::move(*timed);
+  }
+  if (!request.baseline) reply.name_b = request.config_b;
+
+  const ClockState before = nvml.read();
+  std::array<std::vector<double>, 2> samples;
+  const auto wanted = static_cast<std::size_t>(std::max(request.pairs, 1));
+  while (samples[1].size() < wanted) {
+    // A B B A ...: what drifts touches both sides alike.
+    std::vector<const Subject*> order;
+    const std::size_t pairs = std::min(wanted - samples[1].size(), Timer::kMostAtOnce / 2);
+    for (std::size_t i = 0; i < pairs; ++i) {
+      order.push_back(&sides[i % 2]);
+      order.push_back(&sides[1 - i % 2]);
+    }
+    auto times = timer->sample(order);
+    if (!times) return tl::unexpected(failure(times.error()));
+    for (std::size_t i = 0; i < times->size(); ++i) {
+      samples[order[i] == &sides[0] ? 0 : 1].push_back((*times)[i]);
+    }
+  }
+  const ClockState after = nvml.read();
+  for (std::size_t side = 0; side < 2; ++side) {
+    summarise(samples[side], *figures[side]);
+    figures[side]->sm_mhz = after.sm_mhz;
+    figures[side]->throttled = before.throttled || after.throttled;
+  }
+  std::vector<double> ratios(samples[0].size());
+  std::transform(samples[1].begin(), samples[1].end(), samples[0].begin(), ratios.begin(),
+                 [](double b, double a) { return a > 0 ? b / a : 0; });
+  const Interval interval = median_interval(ratios);
+  reply.ratio = median(ratios);
+  reply.ratio_lo = interval.lo;
+  reply.ratio_hi = interval.hi;
+  return reply;
+}
+
+Measurer::Measurer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Measurer::Measurer(Measurer&&) noexcept = default;
+Measurer& Measurer::operator=(Measurer&&) noexcept = default;
+Measurer::~Measurer() = default;
+
+Expected<Measurer> Measurer::create(int device_index) {
+  auto bench = Workbench::create(device_index);
+  if (!bench) return tl::unexpected(bench.error());
+  auto impl = std::make_unique<Impl>(std::move(*bench));
+  auto timer = Timer::create(impl->bench);
+  if (!timer) return tl::unexpected(timer.error());
+  impl->timer.emplace(std::move(*timer));
+  return Measurer(std::move(impl));
+}
+
+const DetectedGpu& Measurer::gpu() const { return impl_->bench.gpu(); }
+bool Measurer::lost() const { return impl_->bench.lost(); }
+
+worker::MeasureReply Measurer::measure(const worker::MeasureRequest& request) {
+  worker::MeasureReply reply;
+  auto measurement = impl_->measure(request);
+  if (measurement) {
+    reply.measurement = *measurement;
+  } else {
+    reply.outcome = measurement.error().outcome;
+    reply.verdict = measurement.error().verdict;
+    reply.log = std::move(measurement.error().log);
+  }
+  reply.id = request.id;
+  return reply;
+}
+
+worker::CompareReply Measurer::compare(const worker::CompareRequest& request) {
+  worker::CompareReply reply;
+  auto compared = impl_->compare(request);
+  if (compared) {
+    reply = std::move(*compared);
+  } else {
+    reply.outcome = compared.error().outcome;
+    reply.log = std::move(compared.error().log);
+  }
+  reply.id = request.id;
+  return reply;
+}
+
+}  // namespace autotune::gpu

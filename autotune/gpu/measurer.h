@@ -1,0 +1,37 @@
+// Answers the tuner's requests on one GPU: is this config right, and how fast is it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "autotune/gpu/detect.h"
+#include "autotune/worker/messages.h"
+
+namespace autotune::gpu {
+
+// Keeps its context, inputs, reference and loaded kernels from request to request. Move-only, used
+// from the thread that created it.
+class Measurer {
+ public:
+  // no_gpu, no_compiler (its own device kernels are compiled here).
+  static Expected<Measurer> create(int device_index);
+  Measurer(Measurer&&) noexcept;
+  Measurer& operator=(Measurer&&) noexcept;
+  ~Measurer();
+
+  const DetectedGpu& gpu() const;
+
+  // launch_failed (with a verdict where the driver names a limit), faulted, wrong_result or ok.
+  worker::MeasureReply measure(const worker::MeasureRequest& request);
+  worker::CompareReply compare(const worker::CompareRequest& request);
+
+  // True after a fault that poisoned the context: the process must end and be replaced.
+  bool lost() const;
+
+ private:
+  struct Impl;
+  explicit Measurer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace autotune::gpu

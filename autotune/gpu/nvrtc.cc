@@ -1,0 +1,172 @@
+#include "autotune/gpu/nvrtc.h"
+
+#include <dlfcn.h>
+#include <fmt/core.h>
+#include <nvrtc.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "autotune/gpu/cubin.h"
+#include "autotune/gpu/library.h"
+
+namespace autotune::gpu {
+
+namespace fs = std::filesystem;
+
+#define AUTOTUNE_NVRTC_FUNCTIONS(X) \
+  X(nvrtcVersion)                   \
+  X(nvrtcGetErrorString)            \
+  X(nvrtcCreateProgram)             \
+  X(nvrtcDestroyProgram)            \
+  X(nvrtcCompileProgram)            \
+  X(nvrtcGetProgramLogSize)         \
+  X(nvrtcGetProgramLog)             \
+  X(nvrtcGetCUBINSize)              \
+  X(nvrtcGetCUBIN)
+
+struct Nvrtc::Api {
+  Library library;
+#define AUTOTUNE_DECLARE(name) decltype(&::name) name = nullptr;
+  AUTOTUNE_NVRTC_FUNCTIONS(AUTOTUNE_DECLARE)
+#undef AUTOTUNE_DECLARE
+};
+
+namespace {
+
+// NVRTC opens its builtins by bare name, which fails where it lies outside the loader's path. Once
+// they are loaded under that name, its own attempt finds them.
+void preload_builtins(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("libnvrtc-builtins.so")) dlopen(entry.path().c_str(), RTLD_NOW);
+  }
+}
+
+Expected<Library> open_library() {
+  const std::array<std::string, 3> names{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+  std::vector<fs::path> folders = cuda_library_folders();
+  std::error_code ignored;
+  if (const char* own = std::getenv("AUTOTUNE_NVRTC")) {
+    if (!fs::is_directory(own, ignored)) {
+      preload_builtins(fs::path(own).parent_path());
+      const std::array<std::string, 1> exactly{own};
+      return Library::open(exactly, {}, ErrorCode::no_compiler);
+    }
+    folders = {fs::path(own)};
+    std::array<std::string, 3> inside = names;
+    for (std::string& name : inside) name = (fs::path(own) / name).string();
+    preload_builtins(own);
+    return Library::open(inside, {}, ErrorCode::no_compiler);
+  }
+  if (auto found = Library::open(names, {}, ErrorCode::no_compiler)) return found;
+  for (const fs::path& folder : folders) preload_builtins(folder);
+  return Library::open(names, folders, ErrorCode::no_compiler);
+}
+
+Expected<Nvrtc> open_nvrtc() {
+  auto library = open_library();
+  if (!library) {
+    return fail(ErrorCode::no_compiler,
+                fmt::format("NVRTC is needed to compile kernels: {}; set AUTOTUNE_NVRTC to "
+                            "libnvrtc.so or its folder",
+                            library.error().message));
+  }
+  // Leaked on purpose, like the driver's table: compiling threads may outlive static objects.
+  auto* api = new Nvrtc::Api{std::move(*library)};
+#define AUTOTUNE_RESOLVE(function)                                                           \
+  if (!resolve(api->library, #function, api->function)) {                                    \
+    return fail(ErrorCode::no_compiler,                                                      \
+                fmt::format("{} is too old: it lacks " #function "; NVRTC 12.0 or newer is " \
+                            "needed",                                                        \
+                            api->library.name()));                                           \
+  }
+  AUTOTUNE_NVRTC_FUNCTIONS(AUTOTUNE_RESOLVE)
+#undef AUTOTUNE_RESOLVE
+  int major = 0;
+  int minor = 0;
+  api->nvrtcVersion(&major, &minor);
+  return Nvrtc(api, fmt::format("nvrtc {}.{}", major, minor), api->library.name());
+}
+
+std::vector<std::string> options_for(const SourceCode& source) {
+  std::vector<std::string> options{fmt::format("--gpu-architecture={}", source.arch), "--std=c++17",
+                                   "--ptxas-options=-v"};
+  for (const auto& [name, value] : source.definitions) {
+    options.push_back(fmt::format("-D{}={}", name, value));
+  }
+  return options;
+}
+
+std::string log_of(const Nvrtc::Api& api, nvrtcProgram program) {
+  std::size_t size = 0;
+  if (api.nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size <= 1) return {};
+  std::string log(size, '\0');
+  api.nvrtcGetProgramLog(program, log.data());
+  log.resize(size - 1);  // the size counts the terminating zero
+  return log;
+}
+
+// Fills cubin and actual; leaves ok false and a reason in the log where that fails.
+void take_cubin(const Nvrtc::Api& api, nvrtcProgram program, std::string_view entry,
+                CompiledCode& out) {
+  std::size_t size = 0;
+  if (api.nvrtcGetCUBINSize(program, &size) != NVRTC_SUCCESS || size == 0) {
+    out.log += "\nno cubin came out: the architecture must be a real one (sm_XX)";
+    return;
+  }
+  out.cubin.resize(size);
+  api.nvrtcGetCUBIN(program, out.cubin.data());
+  auto actual = read_cubin(out.cubin, entry);
+  if (!actual) {
+    out.log += "\n" + actual.error().message;
+    out.cubin.clear();
+    return;
+  }
+  out.actual = *actual;
+  add_compiler_report(out.log, entry, out.actual);
+  out.ok = true;
+}
+
+}  // namespace
+
+Nvrtc::Nvrtc(const Api* api, std::string version, std::string file)
+    : api_(api), version_(std::move(version)), file_(std::move(file)) {}
+
+CompiledCode Nvrtc::compile(const SourceCode& source) const {
+  const auto start = std::chrono::steady_clock::now();
+  CompiledCode out;
+  const std::string text(source.text);
+  nvrtcProgram program = nullptr;
+  nvrtcResult result =
+      api_->nvrtcCreateProgram(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
+  if (result == NVRTC_SUCCESS) {
+    const std::vector<std::string> options = options_for(source);
+    std::vector<const char*> raw;
+    for (const std::string& option : options) raw.push_back(option.c_str());
+    result = api_->nvrtcCompileProgram(program, static_cast<int>(raw.size()), raw.data());
+    out.log = log_of(*api_, program);
+  }
+  if (result == NVRTC_SUCCESS) {
+    take_cubin(*api_, program, source.entry, out);
+  } else if (out.log.empty()) {
+    out.log = api_->nvrtcGetErrorString(result);
+  }
+  if (program != nullptr) api_->nvrtcDestroyProgram(&program);
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+Expected<const Nvrtc*> nvrtc() {
+  static const auto* const opened = new Expected<Nvrtc>(open_nvrtc());
+  if (!*opened) return tl::unexpected(opened->error());
+  return &**opened;
+}
+
+}  // namespace autotune::gpu

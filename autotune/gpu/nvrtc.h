@@ -1,0 +1,53 @@
+// The run-time compiler: CUDA C++ text to a cubin for one architecture. No GPU and no driver
+// needed.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "autotune/types.h"
+#include "kernels/kernel.h"
+#include "kernels/resources.h"
+
+namespace autotune::gpu {
+
+struct SourceCode {
+  std::string_view text;   // self-contained: there is no include path
+  std::string_view entry;  // extern "C"; its resources are read
+  std::string_view arch;   // "sm_90a"
+  std::span<const Definition> definitions;
+};
+
+struct CompiledCode {
+  bool ok = false;
+  std::string cubin;       // empty where not ok
+  ActualResources actual;  // of the entry
+  std::string log;         // the compiler's errors, or ptxas' report
+  double seconds = 0;
+};
+
+class Nvrtc {
+ public:
+  struct Api;
+  explicit Nvrtc(const Api* api, std::string version, std::string file);
+
+  // "nvrtc 13.0"
+  const std::string& version() const { return version_; }
+  // The library file that was opened.
+  const std::string& file() const { return file_; }
+  // A source that does not compile is data, not an error. Any number of threads may compile at
+  // once.
+  CompiledCode compile(const SourceCode& source) const;
+
+ private:
+  const Api* api_;
+  std::string version_;
+  std::string file_;
+};
+
+// The opened compiler, the same for the whole program: $AUTOTUNE_NVRTC (file or folder) alone where
+// it is set, else the loader's path, else cuda_library_folders(). no_compiler tells what was tried.
+Expected<const Nvrtc*> nvrtc();
+
+}  // namespace autotune::gpu

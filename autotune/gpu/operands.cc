@@ -1,0 +1,182 @@
+#include "autotune/gpu/operands.h"
+
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "kernels/problem.h"
+
+namespace autotune::gpu {
+namespace {
+
+constexpr unsigned char kPoison = 0xff;
+// On either side of the output: more than a stray tile row of any kernel, less than it costs to
+// check.
+constexpr std::int64_t kGuardBytes = 256 * 1024;
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+std::int64_t a_bytes(const Problem& p) {
+  return (a_is_k_major(p.layout) ? p.m : p.k) * p.lda * storage_bytes(p.dtype);
+}
+std::int64_t b_bytes(const Problem& p) {
+  return (b_is_k_major(p.layout) ? p.n : p.k) * p.ldb * storage_bytes(p.dtype);
+}
+std::int64_t c_bytes(const Problem& p) { return p.m * p.ldc * storage_bytes(p.out_dtype); }
+std::int64_t reference_bytes(const Problem& p) { return p.m * p.n * storage_bytes(p.out_dtype); }
+
+Matrix matrix_a(const Problem& p, DeviceAddress address) {
+  const bool k_major = a_is_k_major(p.layout);
+  return {address, p.dtype, p.m, p.k, k_major ? p.lda : 1, k_major ? 1 : p.lda};
+}
+Matrix matrix_b(const Problem& p, DeviceAddress address) {
+  const bool k_major = b_is_k_major(p.layout);
+  return {address, p.dtype, p.k, p.n, k_major ? 1 : p.ldb, k_major ? p.ldb : 1};
+}
+Matrix matrix_c(const Problem& p, DeviceAddress address, std::int64_t row_stride) {
+  return {address, p.out_dtype, p.m, p.n, row_stride, 1};
+}
+
+// One thing after another; the first failure stops the rest.
+struct Steps {
+  Expected<void> state;
+  template <class Step>
+  Steps& then(Step step) {
+    if (state) state = step();
+    return *this;
+  }
+  Steps& allocate(DeviceMemory& memory, std::int64_t bytes) {
+    return then([&]() -> Expected<void> {
+      auto made = DeviceMemory::allocate(static_cast<std::size_t>(bytes));
+      if (!made) return tl::unexpected(made.error());
+      memory = std::move(*made);
+      return {};
+    });
+  }
+};
+
+}  // namespace
+
+std::int64_t Operands::bytes_for(const Problem& p) {
+  const std::int64_t output = round_up(c_bytes(p), 256) + 2 * kGuardBytes;
+  return a_bytes(p) + b_bytes(p) + output + reference_bytes(p) + (p.beta != 0 ? c_bytes(p) : 0);
+}
+
+Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uint64_t seed) {
+  Operands made;
+  made.problem_ = p;
+  made.seed_ = seed;
+  made.bounds_ = bounds_for(p);
+  const bool reads_c = p.beta != 0;
+  // Seeds of the three operands: any distinct ones will do.
+  const std::uint64_t key = seed * 4;
+
+  Steps steps;
+  steps.allocate(made.a_, a_bytes(p))
+      .allocate(made.b_, b_bytes(p))
+      .allocate(made.c_, round_up(c_bytes(p), 256) + 2 * kGuardBytes)
+      .allocate(made.reference_, reference_bytes(p));
+  if (reads_c) steps.allocate(made.pristine_, c_bytes(p));
+  steps.then([&] { return bench.fill_bytes(made.a_.address(), kPoison, made.a_.bytes()); })
+      .then([&] { return bench.fill_bytes(made.b_.address(), kPoison, made.b_.bytes()); })
+      .then([&] { return bench.fill_normal(matrix_a(p, made.a_.address()), 1.0, key); })
+      .then([&] {
+        const double scale = 1.0 / std::sqrt(static_cast<double>(p.k));
+        return bench.fill_normal(matrix_b(p, made.b_.address()), scale, key + 1);
+      });
+  if (reads_c) {
+    const DeviceAddress address = made.pristine_.address();
+    steps.then([&] { return bench.fill_bytes(address, kPoison, made.pristine_.bytes()); })
+        .then([&] { return bench.fill_normal(matrix_c(p, address, p.ldc), 1.0, key + 2); });
+  }
+  steps.then([&] {
+    return bench.reference({matrix_a(p, made.a_.address()), matrix_b(p, made.b_.address()),
+                            matrix_c(p, made.pristine_.address(), p.ldc),
+                            matrix_c(p, made.reference_.address(), p.n), p.alpha, p.beta});
+  });
+  steps.then([&]() -> Expected<void> {
+    auto sums = bench.compare(matrix_c(p, 0, p.n), made.reference_.address(), 1, 1);
+    if (!sums) return tl::unexpected(sums.error());
+    made.reference_rms_ = sums->reference_norm / std::sqrt(static_cast<double>(p.m) * p.n);
+    return {};
+  });
+  if (!steps.state) return tl::unexpected(steps.state.error());
+  return made;
+}
+
+bool Operands::serve(const Problem& checked, std::uint64_t seed) const {
+  Problem same = checked;
+  same.mode = problem_.mode;
+  return same == problem_ && seed == seed_;
+}
+
+Matrix Operands::output() const {
+  return matrix_c(problem_, c_.address() + kGuardBytes, problem_.ldc);
+}
+
+DevicePointers Operands::pointers() const {
+  return {a_.address(), b_.address(), output().address, workspace_.address()};
+}
+
+Expected<void> Operands::reserve_workspace(std::int64_t bytes) {
+  if (bytes <= static_cast<std::int64_t>(workspace_.bytes())) return {};
+  workspace_ = DeviceMemory();
+  return Steps{}.allocate(workspace_, bytes).state;
+}
+
+Expected<void> Operands::poison(Workbench& bench) {
+  Steps steps;
+  steps.then([&] { return bench.fill_bytes(c_.address(), kPoison, c_.bytes()); });
+  if (workspace_.bytes() > 0) {
+    steps.then([&] { return bench.fill_bytes(workspace_.address(), kPoison, workspace_.bytes()); });
+  }
+  return steps.then([&] { return restore(bench); }).state;
+}
+
+Expected<void> Operands::restore(Workbench& bench) {
+  if (problem_.beta == 0) return {};
+  return bench.copy(output().address, pristine_.address(), pristine_.bytes());
+}
+
+Expected<Correctness> Operands::verify(Workbench& bench) const {
+  auto sums =
+      bench.compare(output(), reference_.address(), bounds_.atol * reference_rms_, bounds_.rtol);
+  if (!sums) return tl::unexpected(sums.error());
+  const std::int64_t element = storage_bytes(problem_.out_dtype);
+  const std::int64_t row = problem_.ldc * element;
+  const std::int64_t inside = problem_.m * row;
+  const auto whole = static_cast<std::int64_t>(c_.bytes());
+  auto before = bench.count_touched(c_.address(), 1, 0, 0, kGuardBytes);
+  auto after = bench.count_touched(c_.address(), 1, 0, kGuardBytes + inside, whole);
+  auto gaps = bench.count_touched(output().address, problem_.m, row, problem_.n * element, row);
+  for (const auto* counted : {&before, &after, &gaps}) {
+    if (!*counted) return tl::unexpected(counted->error());
+  }
+
+  Correctness result;
+  // A reference of zeros (alpha and beta 0) is met exactly or not at all.
+  result.error = sums->reference_norm > 0 ? sums->error_norm / sums->reference_norm
+                                          : (sums->error_norm > 0 ? 1.0 : 0.0);
+  result.max_ratio = sums->worst_ratio;
+  result.complete = sums->bad == 0;
+  if (sums->bad > 0) {
+    result.what = fmt::format("{} of {} elements are NaN, infinite or were never written",
+                              sums->bad, problem_.m * problem_.n);
+  } else if (*before + *after > 0) {
+    result.what =
+        fmt::format("{} bytes before and {} behind the output were overwritten", *before, *after);
+  } else if (*gaps > 0) {
+    result.what = fmt::format("{} bytes between the output's rows were overwritten", *gaps);
+  } else if (!(result.error <= bounds_.frobenius)) {
+    result.what = fmt::format("relative error {:.2e}, at most {:.2e} is right", result.error,
+                              bounds_.frobenius);
+  } else if (!(result.max_ratio <= 1)) {
+    result.what = fmt::format("one element is off by {:.1f} times its bound", result.max_ratio);
+  }
+  result.ok = result.what.empty();
+  return result;
+}
+
+}  // namespace autotune::gpu

@@ -1,0 +1,61 @@
+// The operands of one problem on the GPU: inputs, a guarded output, and what the output should be.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "autotune/gpu/tolerance.h"
+#include "autotune/gpu/workbench.h"
+#include "kernels/kernel.h"
+
+namespace autotune::gpu {
+
+struct Correctness {
+  bool ok = false;
+  bool complete = false;  // every element was written with a number
+  double error = 0;       // |out - ref|_F / |ref|_F
+  double max_ratio = 0;   // largest element error / its bound
+  std::string what;       // where not ok: the first thing that is wrong, with numbers
+};
+
+// Move-only. Belongs to the workbench that made it.
+class Operands {
+ public:
+  // Makes A = N(0, 1), B = N(0, 1) / sqrt(k), C = N(0, 1) where beta != 0, and the reference. Gaps
+  // between rows hold NaN. failed where the memory does not suffice.
+  static Expected<Operands> create(Workbench& bench, const Problem& checked, std::uint64_t seed);
+  // Bytes of device memory that create() takes.
+  static std::int64_t bytes_for(const Problem& checked);
+
+  const Problem& problem() const { return problem_; }
+  // Whether these are the operands of that problem too: all but its timing mode is the same.
+  bool serve(const Problem& checked, std::uint64_t seed) const;
+  DevicePointers pointers() const;
+
+  // Makes `bytes` of workspace available; its content is arbitrary.
+  Expected<void> reserve_workspace(std::int64_t bytes);
+
+  // Before a run that is checked: poisons output, guard bands and workspace with 0xff (NaN in every
+  // type), then puts C back where beta != 0.
+  Expected<void> poison(Workbench& bench);
+  // Before a timed run: puts C back where beta != 0, for it would grow from run to run.
+  Expected<void> restore(Workbench& bench);
+  // Every element against its reference, the gaps and the guard bands against the poison. Waits.
+  Expected<Correctness> verify(Workbench& bench) const;
+
+ private:
+  Matrix output() const;
+
+  Problem problem_;
+  std::uint64_t seed_ = 0;
+  Bounds bounds_{};
+  DeviceMemory a_;
+  DeviceMemory b_;
+  DeviceMemory c_;         // guard, m x ldc, guard
+  DeviceMemory pristine_;  // m x ldc as c_ starts, where beta != 0
+  DeviceMemory reference_;
+  DeviceMemory workspace_;
+  double reference_rms_ = 0;
+};
+
+}  // namespace autotune::gpu

@@ -1,0 +1,48 @@
+// Times launches with CUDA events: cold (one launch after an L2 flush) or hot (a graph of many).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "autotune/gpu/workbench.h"
+
+namespace autotune::gpu {
+
+// Puts work on a stream.
+using Launch = std::function<Expected<void>(void* stream)>;
+
+// What is timed. Copies share the graph.
+struct Subject {
+  Launch launch;
+  Launch before;                // ahead of each cold run, outside the timing; may be empty
+  std::shared_ptr<void> graph;  // hot: the captured launches
+  int runs = 1;                 // launches per sample
+};
+
+// Move-only; belongs to the workbench, which must outlive it.
+class Timer {
+ public:
+  static Expected<Timer> create(Workbench& bench);
+  Timer(Timer&&) noexcept;
+  Timer& operator=(Timer&&) noexcept;
+  ~Timer();
+
+  // Captures as many launches as take about 200 us (at least 10) in a CUDA graph: a hot subject.
+  // `before` is dropped: back to back means that nothing comes in between.
+  Expected<Subject> make_hot(const Subject& cold);
+
+  // One sample in microseconds per launch of each subject, in this order; at most kMostAtOnce. The
+  // stream is held back until all of it is queued. A cold run is: before, flush, event, launch,
+  // event; a hot one: event, graph, event.
+  static constexpr std::size_t kMostAtOnce = 16;
+  Expected<std::vector<double>> sample(std::span<const Subject* const> order);
+
+ private:
+  struct Impl;
+  explicit Timer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace autotune::gpu
