@@ -55,13 +55,19 @@ Expected<int> run(const Options& options, Output& output) {
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
 
+  auto limits = read_limits(options, *request->family);
+  if (!limits) return tl::unexpected(limits.error());
+  const auto space = read_space(options, *request->family);
+  if (!space) return tl::unexpected(space.error());
+  const lookup::Bounds bounds{&*space, *std::move(limits)};
+
   io::BestJson document{device->spec.name, std::nullopt, {}};
   if (!request->suite.empty()) document.suite = request->suite;
   std::optional<Error> first;
   std::string told;
   for (const Problem& problem : request->problems) {
     std::string warning;
-    const auto best = lookup::answer_from(options.cache, problem, device->spec, &warning);
+    const auto best = lookup::answer_from(options.cache, problem, device->spec, bounds, &warning);
     if (!warning.empty() && warning != told) output.warn(told = warning);
     if (best) {
       document.rows.push_back(row_of(*best));
@@ -84,7 +90,7 @@ const Command kBestCommand = {
     "  autotune best gemm --m 4096 --n 4096 --k 4096\n"
     "  autotune best gemm --m 1 --n 4096 --k 4096 --device nvidia-h200 -q\n"
     "  autotune best --suite gemm --device nvidia-h200 --json -",
-    kFamily | kSuite | kProblem | kDevice | kCache | kOutput,
+    kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kCache | kOutput,
     run,
 };
 

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kBarWidth = 20;
 constexpr double kLogEverySeconds = 10;
-constexpr const char* kClearLine = "\r\x1b[K";
 
 std::string bar(const tune::Progress& progress) {
   const double done = std::clamp(
@@ -76,25 +75,16 @@ void ProgressPrinter::tried(const Trial& trial, const tune::Progress& progress) 
                                  : trial.log.substr(0, trial.log.find('\n'))));
   }
   if (output_.quiet()) return;
-  output_.columns() > 0 ? draw(progress) : log(progress);
+  if (line_.room() > 0) {
+    line_.draw(progress_line(progress, flops_, line_.room()));
+  } else {
+    log(progress);
+  }
 }
 
 void ProgressPrinter::warning(const std::string& message) {
   finish();
   output_.warn(message);
-}
-
-void ProgressPrinter::finish() {
-  if (!line_open_) return;
-  output_.err() << kClearLine << std::flush;
-  line_open_ = false;
-}
-
-void ProgressPrinter::draw(const tune::Progress& progress) {
-  // One column stays free: a full line would wrap on some terminals and could not be redrawn.
-  output_.err() << kClearLine << progress_line(progress, flops_, output_.columns() - 1)
-                << std::flush;
-  line_open_ = true;
 }
 
 // A log has a line for every better config, and one now and then.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "autotune/cli/output.h"
+#include "autotune/cli/status_line.h"
 #include "autotune/tune/tuner.h"
 
 namespace autotune::cli {
@@ -14,23 +15,22 @@ std::string progress_line(const tune::Progress& progress, double flops, int colu
 
 class ProgressPrinter : public tune::Observer {
  public:
-  explicit ProgressPrinter(Output& output) : output_(output) {}
+  explicit ProgressPrinter(Output& output) : output_(output), line_(output) {}
 
   void planned(const search::Plan& plan) override;
   void tried(const Trial& trial, const tune::Progress& progress) override;
   void warning(const std::string& message) override;
   // Ends the redrawn line; to be called before anything else is printed.
-  void finish();
+  void finish() { line_.clear(); }
 
  private:
-  void draw(const tune::Progress& progress);
   void log(const tune::Progress& progress);
 
   Output& output_;
+  StatusLine line_;
   double flops_ = 0;
   double logged_best_us_ = 0;
   double logged_at_s_ = 0;
-  bool line_open_ = false;
 };
 
 }  // namespace autotune::cli

@@ -30,15 +30,14 @@ struct Neighbour {
 // A config that runs on this device for this problem. What won on this very device needs only to
 // fit; what comes from another must also not be expected to run badly here.
 std::optional<Config> usable(const std::string& text, const Problem& problem,
-                             const DeviceSpec& device, bool same_device) {
+                             const DeviceSpec& device, search::Limits limits, bool same_device) {
   const Family* family = find_family(problem.family);
   if (family == nullptr) return std::nullopt;
   const auto config = parse_config(text, *family);
   if (!config) return std::nullopt;
   const KernelTraits traits = traits_of(problem);
   if (!config->kernel->unsupported(traits, device).empty()) return std::nullopt;
-  search::Limits limits;
-  limits.keep_slow = same_device;
+  limits.keep_slow = limits.keep_slow || same_device;
   if (search::check(*config, problem, traits, device, limits, nullptr)) return std::nullopt;
   return *config;
 }
@@ -55,11 +54,12 @@ BestConfig as_answer(const Problem& problem, const DeviceSpec& device, const Con
 
 // The user's own winner. One that was measured on other code than today's is only a good guess.
 std::optional<BestConfig> exact_from_cache(const Problem& problem, const DeviceSpec& device,
-                                           const cache::Store& store) {
+                                           const cache::Store& store,
+                                           const search::Limits& limits) {
   const auto found = store.winner(problem_key(problem), fingerprint(device));
   if (!found || !*found) return std::nullopt;
   const cache::TrialRecord& trial = (*found)->trial;
-  const auto config = usable(trial.key.config, problem, device, true);
+  const auto config = usable(trial.key.config, problem, device, limits, true);
   if (!config) return std::nullopt;
   const bool same_code = source_hash(*config, traits_of(problem), device) == trial.key.source_hash;
   BestConfig best =
@@ -70,11 +70,12 @@ std::optional<BestConfig> exact_from_cache(const Problem& problem, const DeviceS
 }
 
 std::optional<BestConfig> exact_from_tuned(const Problem& problem, const DeviceSpec& device,
-                                           std::span<const io::BuiltinTuned> tuned) {
+                                           std::span<const io::BuiltinTuned> tuned,
+                                           const search::Limits& limits) {
   const std::string key = problem_key(problem);
   for (const io::BuiltinTuned& entry : tuned) {
     if (entry.device != device.name || problem_key(entry.problem) != key) continue;
-    const auto config = usable(std::string(entry.config), problem, device, true);
+    const auto config = usable(std::string(entry.config), problem, device, limits, true);
     if (!config) continue;
     BestConfig best = as_answer(problem, device, *config, Match::exact);
     best.median_us = entry.median_us;
@@ -138,14 +139,17 @@ std::vector<Neighbour> neighbours(const Problem& problem, const DeviceSpec& devi
 }  // namespace
 
 Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
-                            const Sources& sources) {
+                            const Sources& sources, const Bounds& bounds) {
   if (sources.store != nullptr) {
-    if (auto best = exact_from_cache(problem, device, *sources.store)) return *std::move(best);
+    if (auto best = exact_from_cache(problem, device, *sources.store, bounds.limits))
+      return *std::move(best);
   }
-  if (auto best = exact_from_tuned(problem, device, sources.tuned)) return *std::move(best);
+  if (auto best = exact_from_tuned(problem, device, sources.tuned, bounds.limits))
+    return *std::move(best);
 
   for (const Neighbour& neighbour : neighbours(problem, device, sources)) {
-    const auto config = usable(neighbour.config, problem, device, neighbour.same_device);
+    const auto config =
+        usable(neighbour.config, problem, device, bounds.limits, neighbour.same_device);
     if (!config) continue;
     BestConfig best =
         as_answer(problem, device, *config,
@@ -157,17 +161,18 @@ Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
   }
 
   const search::Space* space =
-      sources.space != nullptr ? sources.space : io::default_space(problem.family);
+      bounds.space != nullptr ? bounds.space : io::default_space(problem.family);
   if (space == nullptr) {
     return fail(ErrorCode::bad_input, "no search space is built in for " + problem.family);
   }
-  const auto candidate = search::default_candidate(problem, device, *space, search::Limits{});
+  const auto candidate = search::default_candidate(problem, device, *space, bounds.limits);
   if (!candidate) return tl::unexpected(candidate.error());
   return as_answer(problem, device, candidate->config, Match::default_config);
 }
 
 Expected<BestConfig> answer_from(const std::filesystem::path& path, const Problem& problem,
-                                 const DeviceSpec& device, std::string* warning) {
+                                 const DeviceSpec& device, const Bounds& bounds,
+                                 std::string* warning) {
   Sources sources;
   sources.tuned = io::tuned_entries();
   const auto file = path.empty() ? cache::default_path() : Expected<std::filesystem::path>(path);
@@ -179,7 +184,7 @@ Expected<BestConfig> answer_from(const std::filesystem::path& path, const Proble
   } else if (warning != nullptr) {
     *warning = store.error().message;
   }
-  return answer(problem, device, sources);
+  return answer(problem, device, sources, bounds);
 }
 
 }  // namespace autotune::lookup

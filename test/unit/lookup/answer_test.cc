@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -207,10 +208,31 @@ TEST_CASE("with nothing known the default answers, on every known GPU, and fits"
   }
 }
 
+TEST_CASE("every answer keeps the user's limits") {
+  const Folder folder;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem problem = gemm(4096, 4096, 4096);
+  const search::Plan plan = plan_of(problem, h200);
+  const auto large =
+      std::find_if(plan.survivors.begin(), plan.survivors.end(),
+                   [](const search::Candidate& each) { return each.resources.smem_bytes > 65536; });
+  REQUIRE(large != plan.survivors.end());
+  crown(folder.file(), problem, h200, large->config, 210.5);
+  auto store = cache::Store::open(folder.file(), cache::Access::read_only);
+  REQUIRE(store.has_value());
+  lookup::Bounds bounds;
+  bounds.limits.max_smem = 32768;
+  const auto best = lookup::answer(problem, h200, {&*store, {}}, bounds);
+  REQUIRE(best.has_value());
+  CHECK(best->match == Match::default_config);
+  CHECK(best->config != to_string(large->config));
+}
+
 TEST_CASE("a cache that cannot be read is skipped, with a word about it") {
   std::string warning;
-  const auto best = lookup::answer_from(std::filesystem::temp_directory_path(),
-                                        gemm(4096, 4096, 4096), device("nvidia-h200"), &warning);
+  const auto best =
+      lookup::answer_from(std::filesystem::temp_directory_path(), gemm(4096, 4096, 4096),
+                          device("nvidia-h200"), {}, &warning);
   REQUIRE(best.has_value());
   CHECK_FALSE(warning.empty());
 }

@@ -1,0 +1,134 @@
+// `autotune bench`: the known winners (or one config) timed, alone or against cuBLAS.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/cli/bench_text.h"
+#include "autotune/cli/command.h"
+#include "autotune/cli/config_choice.h"
+#include "autotune/cli/device_choice.h"
+#include "autotune/cli/interrupt.h"
+#include "autotune/cli/open_store.h"
+#include "autotune/cli/request.h"
+#include "autotune/cli/status_line.h"
+#include "autotune/lookup/answer.h"
+#include "autotune/tune/bench.h"
+#include "kernels/problem.h"
+#include "search/plan.h"
+
+namespace autotune::cli {
+namespace {
+
+// The configs to time and where each comes from ("exact", ..., "given").
+struct Choice {
+  std::vector<tune::BenchItem> items;
+  std::vector<std::string> matches;
+};
+
+Expected<tune::BenchOptions> read_bench_options(const Options& options) {
+  tune::BenchOptions bench;
+  if (options.baseline == "cublas") {
+    bench.baseline = true;
+  } else if (!options.baseline.empty() && options.baseline != "none") {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--baseline: '{}' is not one of cublas, none", options.baseline));
+  }
+  const auto jobs = read_jobs(options);
+  if (!jobs) return tl::unexpected(jobs.error());
+  bench.jobs = *jobs;
+  const auto seed = read_seed(options);
+  if (!seed) return tl::unexpected(seed.error());
+  bench.seed = *seed;
+  return bench;
+}
+
+Expected<Choice> choose_given(const std::string& text, const Request& request,
+                              const DeviceSpec& device, const lookup::Bounds& bounds) {
+  Choice choice;
+  for (const Problem& problem : request.problems) {
+    const auto plan = search::make_plan(problem, device, *bounds.space, bounds.limits);
+    const auto config = choose_config(text, *request.family, plan ? &*plan : nullptr);
+    if (!config) return tl::unexpected(config.error());
+    choice.items.push_back({problem, *config});
+    choice.matches.emplace_back("given");
+  }
+  return choice;
+}
+
+Expected<Choice> choose_known(const Options& options, const Request& request,
+                              const DeviceSpec& device, const lookup::Bounds& bounds,
+                              Output& output) {
+  Choice choice;
+  std::string told;
+  for (const Problem& problem : request.problems) {
+    std::string warning;
+    const auto best = lookup::answer_from(options.cache, problem, device, bounds, &warning);
+    if (!warning.empty() && warning != told) output.warn(told = warning);
+    if (!best) return tl::unexpected(best.error());
+    const auto config = parse_config(best->config, *request.family);
+    if (!config) return tl::unexpected(config.error());
+    choice.items.push_back({problem, *config});
+    choice.matches.emplace_back(to_string(best->match));
+  }
+  return choice;
+}
+
+Expected<int> run(const Options& options, Output& output) {
+  const auto request = read_request(options);
+  if (!request) return tl::unexpected(request.error());
+  auto bench_options = read_bench_options(options);
+  if (!bench_options) return tl::unexpected(bench_options.error());
+  auto limits = read_limits(options, *request->family);
+  if (!limits) return tl::unexpected(limits.error());
+  bench_options->max_sms = limits->max_sms;
+  const auto space = read_space(options, *request->family);
+  if (!space) return tl::unexpected(space.error());
+  const lookup::Bounds bounds{&*space, *std::move(limits)};
+  const auto device = choose_device(options, Need::gpu);
+  if (!device) return tl::unexpected(device.error());
+  const auto choice = options.config.empty()
+                          ? choose_known(options, *request, device->spec, bounds, output)
+                          : choose_given(options.config, *request, device->spec, bounds);
+  if (!choice) return tl::unexpected(choice.error());
+  auto store = open_store(options, cache::Access::read_write, output);
+  if (!store) return tl::unexpected(store.error());
+
+  const Interrupt interrupt;
+  StatusLine line(output);
+  io::BenchJson document{device->spec.name, {}, std::nullopt, std::nullopt};
+  const auto rows = tune::bench(
+      choice->items, device->spec, *device->index, *bench_options, *store ? &**store : nullptr,
+      [&](const tune::BenchRow& row) {
+        document.rows.push_back(bench_row(row, choice->matches[document.rows.size()]));
+        line.draw(fmt::format("timed {}/{}", document.rows.size(), choice->items.size()));
+      },
+      interrupt.flag());
+  line.clear();
+
+  summarise(document);
+  if (!document.rows.empty()) output.result(bench_text(document));
+  if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
+  if (!rows) return tl::unexpected(rows.error());
+  for (const io::BenchRowJson& row : document.rows) {
+    if (!row.error.empty()) return kExitFailed;
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+const Command kBenchCommand = {
+    "bench",
+    "Time the known winners of problems, alone or against cuBLAS",
+    "  autotune bench gemm --m 4096 --n 4096 --k 4096 --baseline cublas\n"
+    "  autotune bench --suite gemm --baseline cublas --json bench.json\n"
+    "  autotune bench gemm --m 4096 --n 4096 --k 4096 --config mma:block_m=128,block_n=256",
+    kFamily | kSuite | kProblem | kConfig | kDevice | kSpace | kMaxSms | kJobs | kSeed | kBench |
+        kCache | kOutput,
+    run,
+};
+
+}  // namespace autotune::cli

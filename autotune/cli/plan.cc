@@ -1,0 +1,111 @@
+// `autotune plan`: what would be tried, in which order, and why the rest would not.
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/cli/command.h"
+#include "autotune/cli/device_choice.h"
+#include "autotune/cli/interrupt.h"
+#include "autotune/cli/plan_audit.h"
+#include "autotune/cli/plan_text.h"
+#include "autotune/cli/request.h"
+#include "autotune/cli/text.h"
+#include "kernels/problem.h"
+#include "search/plan.h"
+
+namespace autotune::cli {
+namespace {
+
+void print_whole(const search::Plan& plan, const DeviceSpec& device, Output& output) {
+  output.text(fmt::format("{} {} on {}\n\n{}\nDefault  {}\n\nBest as predicted\n{}",
+                          plan.problem.family, describe(plan.problem), device.name,
+                          funnel_text(plan), default_text(plan), ranked_text(plan, device)));
+}
+
+// A suite's problems as one table; -v prints each plan in full instead.
+class SuiteTable {
+ public:
+  void add(const search::Plan& plan) {
+    table_.add({describe(plan.problem), grouped(plan.generated),
+                grouped(static_cast<std::int64_t>(plan.survivors.size())),
+                microseconds(plan.default_config().predicted_us),
+                to_string(plan.default_config().config)});
+  }
+  void add_failure(const Problem& problem) {
+    table_.add({describe(problem), "-", "0", "-", "nothing fits"});
+  }
+  std::string str() const { return table_.str(); }
+
+ private:
+  Table table_{{{"problem", Table::Align::left},
+                {"generated"},
+                {"survivors"},
+                {"predicted"},
+                {"default config", Table::Align::left}}};
+};
+
+Expected<int> run(const Options& options, Output& output) {
+  const auto request = read_request(options);
+  if (!request) return tl::unexpected(request.error());
+  const auto wanted = read_audit(options);
+  if (!wanted) return tl::unexpected(wanted.error());
+  const auto limits = read_limits(options, *request->family);
+  if (!limits) return tl::unexpected(limits.error());
+  const auto space = read_space(options, *request->family);
+  if (!space) return tl::unexpected(space.error());
+  const auto device = choose_device(options, Need::description);
+  if (!device) return tl::unexpected(device.error());
+
+  const Interrupt interrupt;
+  auto auditor = PlanAuditor::create(*wanted, device->spec, *space, *limits, output);
+  if (!auditor) return tl::unexpected(auditor.error());
+
+  const bool suite = !request->suite.empty();
+  const bool whole = !suite || output.verbose();
+  io::PlanJson document{device->spec.name, std::nullopt, {}};
+  if (suite) document.suite = request->suite;
+  SuiteTable table;
+  std::optional<Error> first;
+  for (const Problem& problem : request->problems) {
+    const auto plan = search::make_plan(problem, device->spec, *space, *limits);
+    if (!plan) {
+      io::PlanRowJson& row = document.rows.emplace_back();
+      row.problem = problem;
+      row.error = plan.error().message;
+      table.add_failure(problem);
+      if (!first) first = plan.error();
+      continue;
+    }
+    document.rows.push_back(plan_row(*plan, device->spec));
+    table.add(*plan);
+    if (whole) print_whole(*plan, device->spec, output);
+    if (output.quiet()) output.result(document.rows.back().default_config + "\n");
+    const auto audited = auditor->audit(*plan, interrupt.flag(), document.rows.back());
+    if (!audited) return tl::unexpected(audited.error());
+  }
+  if (!whole)
+    output.text(fmt::format("{} on {}\n{}", request->suite, device->spec.name, table.str()));
+  if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
+  if (!auditor->clean()) return kExitFailed;
+  if (first) return tl::unexpected(*std::move(first));
+  return kExitDone;
+}
+
+}  // namespace
+
+const Command kPlanCommand = {
+    "plan",
+    "Generate, prune and rank the configs of a problem; needs no GPU",
+    "  autotune plan gemm --m 4096 --n 4096 --k 4096 --device nvidia-h200\n"
+    "  autotune plan gemm --m 4096 --n 4096 --k 4096 --device 'NVIDIA Thor' --compile 200 --audit "
+    "200\n"
+    "  autotune plan gemm --m 100 --n 1524 --k 512 --device nvidia-l40s --max-smem 32768\n"
+    "  autotune plan --suite gemm --device nvidia-h200 --exclude 'mma:stages=2' --json plan.json",
+    kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kPlan | kJobs | kSeed | kOutput,
+    run,
+};
+
+}  // namespace autotune::cli

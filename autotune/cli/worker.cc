@@ -1,0 +1,37 @@
+// `autotune worker`: the hidden command that the tuner starts as its worker processes.
+#include <signal.h>
+
+#include <limits>
+#include <string>
+
+#include "autotune/cli/command.h"
+#include "autotune/cli/request.h"
+#include "autotune/gpu/serve.h"
+
+namespace autotune::cli {
+namespace {
+
+// Where the tuner leaves its end of the socket pair.
+constexpr int kSocket = 3;
+
+Expected<int> run(const Options& options, Output&) {
+  // A terminal's Ctrl-C goes to the whole process group. The tuner decides what it means; a worker
+  // goes when its socket closes.
+  signal(SIGINT, SIG_IGN);
+  if (options.role == "compile") return gpu::serve_compile(kSocket);
+  if (options.role == "measure") {
+    const auto index = read_count("--device", options.device, 0, std::numeric_limits<int>::max());
+    if (!index) return tl::unexpected(index.error());
+    return gpu::serve_measure(kSocket, static_cast<int>(*index));
+  }
+  return fail(ErrorCode::bad_input,
+              "worker: '" + options.role + "' is not one of compile, measure");
+}
+
+}  // namespace
+
+const Command kWorkerCommand = {
+    "worker", "Run one worker process", "  autotune worker measure --device 0", kWorker, run, true,
+};
+
+}  // namespace autotune::cli
