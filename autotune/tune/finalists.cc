@@ -1,0 +1,103 @@
+#include "autotune/tune/finalists.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace autotune::tune {
+namespace {
+
+constexpr std::size_t kFinalists = 3;
+// What is further behind than this was not held back by noise.
+constexpr double kWithin = 1.05;
+
+void retime(Trial& trial, const Measurement& paired) {
+  trial.measurement.median_us = paired.median_us;
+  trial.measurement.relative_error = paired.relative_error;
+  trial.measurement.samples = paired.samples;
+  trial.measurement.throttled = paired.throttled;
+}
+
+class Final {
+ public:
+  Final(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
+        const Pairing& pairing)
+      : trials_(trials), default_(default_index), pairing_(pairing) {}
+
+  Expected<Standing> run() {
+    std::vector<std::size_t> order(trials_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [this](std::size_t a, std::size_t b) { return us(a) < us(b); });
+    const double within = us(order.front()) * kWithin;
+    king_ = order.front();
+    for (std::size_t i = 1; i < std::min(kFinalists, order.size()); ++i) {
+      // The default comes last, so that it and the winner are timed side by side.
+      if (order[i] == default_ || us(order[i]) > within) continue;
+      if (auto fought = duel(order[i]); !fought) return tl::unexpected(fought.error());
+    }
+    if (default_ && *default_ != king_ && us(*default_) <= us(king_) * kWithin) {
+      if (auto fought = duel(*default_); !fought) return tl::unexpected(fought.error());
+    }
+    standing_.winner = king_;
+    standing_.tie = std::find(tied_.begin(), tied_.end(), king_) != tied_.end();
+    standing_.lead_percent = lead_percent();
+    return standing_;
+  }
+
+ private:
+  double us(std::size_t i) const { return trials_[i].measurement.median_us; }
+
+  Expected<void> duel(std::size_t challenger) {
+    const auto reply = pairing_(trials_[king_], trials_[challenger]);
+    if (!reply) return tl::unexpected(reply.error());
+    bool challenger_wins = us(challenger) < us(king_);
+    if (*reply && (*reply)->outcome == Outcome::ok) {
+      retime(trials_[king_], (*reply)->a);
+      retime(trials_[challenger], (*reply)->b);
+      standing_.timed_again.insert({king_, challenger});
+      const bool tie = (*reply)->ratio_lo <= 1 && (*reply)->ratio_hi >= 1;
+      challenger_wins =
+          tie ? fewer_resources(trials_[challenger], trials_[king_]) : (*reply)->ratio_hi < 1;
+      if (tie) tied_.insert(tied_.end(), {king_, challenger});
+    }
+    const std::size_t other = challenger_wins ? king_ : challenger;
+    const std::size_t best = challenger_wins ? challenger : king_;
+    king_ = other == default_ && us(best) > us(other) ? other : best;
+    return {};
+  }
+
+  double lead_percent() const {
+    double second = 0;
+    for (std::size_t i = 0; i < trials_.size(); ++i) {
+      if (i != king_ && (second == 0 || us(i) < second)) second = us(i);
+    }
+    return second == 0 ? 0 : std::max(0.0, (second / us(king_) - 1) * 100);
+  }
+
+  std::vector<Trial>& trials_;
+  std::optional<std::size_t> default_;
+  const Pairing& pairing_;
+  std::size_t king_ = 0;
+  std::vector<std::size_t> tied_;
+  Standing standing_;
+};
+
+}  // namespace
+
+bool fewer_resources(const Trial& a, const Trial& b) {
+  const auto order = [](const Trial& trial) {
+    const Resources& r = trial.predicted;
+    return std::tuple(r.smem_bytes + r.static_smem_bytes,
+                      static_cast<std::int64_t>(r.threads) * trial.actual.registers,
+                      r.workspace_bytes);
+  };
+  return order(a) < order(b);
+}
+
+Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
+                          const Pairing& pairing) {
+  return Final(trials, default_index, pairing).run();
+}
+
+}  // namespace autotune::tune

@@ -1,0 +1,134 @@
+// The end of a session: finalists, winner, crown.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "autotune/tune/finalists.h"
+#include "autotune/tune/session.h"
+#include "kernels/problem.h"
+
+namespace autotune::tune {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+// What restricts or steers a run, as canonical JSON (keys sorted).
+std::string options_text(const TuneOptions& options) {
+  nlohmann::json text{{"budget_seconds", options.budget_seconds},
+                      {"max_trials", options.max_trials},
+                      {"strategy", options.strategy},
+                      {"seed", options.seed},
+                      {"fresh", options.fresh},
+                      {"max_smem", options.limits.max_smem},
+                      {"keep_slow", options.limits.keep_slow},
+                      {"max_sms", options.limits.max_sms},
+                      {"space", options.space.origin},
+                      {"exclude", nlohmann::json::array()}};
+  for (const ConfigPattern& pattern : options.limits.excludes) {
+    text["exclude"].push_back(pattern.text);
+  }
+  return text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+cache::RunInfo Session::run_info() {
+  cache::RunInfo info;
+  info.device_name = tools_.device.name;
+  if (auto driver = tools_.measurer.driver()) info.driver = *driver;
+  info.version = AUTOTUNE_VERSION;
+  info.options = options_text(tools_.options);
+  info.host = host_name();
+  return info;
+}
+
+Error Session::nothing_worked() const {
+  std::string counts;
+  for (const auto& [outcome, count] : result_.outcomes) {
+    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, outcome);
+  }
+  return {ErrorCode::failed,
+          fmt::format("no config of {} worked on {}: {}; the first was {}", describe(plan_.problem),
+                      tools_.device.name, counts, first_failure_)};
+}
+
+Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, const Trial& b) {
+  const std::optional<worker::CompareReply> none;
+  const double budget = tools_.options.budget_seconds;
+  const auto over = [this, budget] {
+    return tools_.stop.load() || (budget > 0 && elapsed_s() > budget);
+  };
+  if (over()) return none;
+  worker::CompareRequest request;
+  request.id = ++pairings_;
+  request.problem = plan_.problem;
+  request.options.seed = tools_.options.seed;
+  request.options.max_sms = tools_.options.limits.max_sms;
+  request.config_a = to_string(a.config);
+  request.config_b = to_string(b.config);
+  for (const auto& [trial, image] :
+       {std::pair(&a, &request.cubin_a), std::pair(&b, &request.cubin_b)}) {
+    const std::string hash = source_hash(trial->config, traits_, tools_.device);
+    const auto code = code_.get(trial->config, traits_, hash, over);
+    if (!code) {
+      if (code.error().code == ErrorCode::cancelled) return none;
+      return tl::unexpected(code.error());
+    }
+    if ((*code)->outcome != Outcome::ok) return none;
+    *image = (*code)->image;
+  }
+  auto reply = tools_.measurer.compare(request);
+  if (!reply) return tl::unexpected(reply.error());
+  return std::optional(std::move(*reply));
+}
+
+// A run that was stopped early replaces only what it beats.
+bool Session::may_crown(const Trial& winner, const std::string& hash) const {
+  if (tools_.options.limits.restricts() || !tools_.options.space.built_in) return false;
+  const auto& before = ledger_.winner();
+  if (!cancelled_ || !before || before->trial.key.source_hash != hash) return true;
+  return winner.measurement.median_us < before->trial.measurement.median_us;
+}
+
+Expected<TuneResult> Session::conclude() {
+  code_.forget();
+  tools_.measurer.cancel();
+  compiling_.clear();
+  if (good_.empty()) {
+    if (cancelled_) return fail(ErrorCode::cancelled, "stopped before any config was measured");
+    return tl::unexpected(nothing_worked());
+  }
+  const auto standing =
+      settle(good_, default_good_, [this](const Trial& a, const Trial& b) { return pair(a, b); });
+  if (!standing) return tl::unexpected(standing.error());
+  ensure_run();
+  for (const std::size_t i : standing->timed_again) ledger_.record(good_[i], good_hashes_[i]);
+
+  const Trial& winner = good_[standing->winner];
+  const std::string& hash = good_hashes_[standing->winner];
+  result_.problem = plan_.problem;
+  result_.winner = winner;
+  result_.match = "exact";
+  result_.default_us = default_good_ ? good_[*default_good_].measurement.median_us : 0;
+  result_.lead_percent = standing->lead_percent;
+  result_.tie = standing->tie;
+  result_.cancelled = cancelled_;
+  result_.seconds = elapsed_s();
+  if (may_crown(winner, hash)) {
+    cache::WinnerRecord record;
+    record.lead_percent = result_.lead_percent;
+    record.tie = result_.tie;
+    record.default_us = result_.default_us;
+    record.seconds = result_.seconds;
+    result_.crowned = ledger_.crown(winner, hash, std::move(record));
+  }
+  ledger_.end(plan_.rejected);
+  return result_;
+}
+
+}  // namespace autotune::tune

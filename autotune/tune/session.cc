@@ -1,0 +1,174 @@
+#include "autotune/tune/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/problem.h"
+
+namespace autotune::tune {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Share of a budget that is left for timing the finalists again, and its bound.
+constexpr double kFinalShare = 0.15;
+constexpr double kFinalSeconds = 1.0;
+// What is being measured when the budget ends may still finish, for so long.
+constexpr double kGraceSeconds = 0.5;
+// While a config is measured, compiled ones are looked for this often.
+constexpr milliseconds kTick{5};
+constexpr milliseconds kIdleTick{50};
+
+// Times under a cap on SMs are not those of the whole device.
+std::string fingerprint_of(const DeviceSpec& device, const search::Limits& limits) {
+  const std::string whole = fingerprint(device);
+  return limits.max_sms > 0 ? fmt::format("{} max_sms={}", whole, limits.max_sms) : whole;
+}
+
+}  // namespace
+
+Session::Session(SessionTools tools, const search::Plan& plan, cache::Store* store)
+    : tools_(std::move(tools)),
+      plan_(plan),
+      traits_(traits_of(plan.problem)),
+      ledger_(store, plan.problem, fingerprint_of(tools_.device, tools_.options.limits),
+              tools_.compiler,
+              [this](const std::string& message) { tools_.observer.warning(message); }),
+      code_(tools_.pool, tools_.memory, store, tools_.device, tools_.compiler,
+            [this](const Error& error) { ledger_.write_failed(error); }),
+      begun_(plan.survivors.size()) {}
+
+Session::~Session() { tools_.measurer.cancel(); }
+
+bool Session::time_is_up() const {
+  const double budget = tools_.options.budget_seconds;
+  return budget > 0 && elapsed_s() > budget - std::min(budget * kFinalShare, kFinalSeconds);
+}
+
+// A budget never ends a run that has no answer yet, nor before the default config had its chance.
+bool Session::enough() const { return default_done_ && !good_.empty(); }
+
+std::size_t Session::outstanding() const {
+  return compiling_.size() + ready_.size() + (measuring_ ? 1 : 0);
+}
+
+Expected<TuneResult> Session::run() {
+  if (auto searched = search(); !searched) return tl::unexpected(searched.error());
+  return conclude();
+}
+
+Expected<void> Session::search() {
+  auto strategy = search::make_strategy(tools_.options.strategy, plan_, tools_.options.seed);
+  if (!strategy) return tl::unexpected(strategy.error());
+  while (true) {
+    if (tools_.stop) {
+      cancelled_ = true;
+      return {};
+    }
+    const bool ending = last_call();
+    if (!ending) {
+      if (auto refilled = refill(**strategy); !refilled) return refilled;
+      if (outstanding() == 0) return {};
+    } else if (!measuring_ || elapsed_s() > tools_.options.budget_seconds + kGraceSeconds) {
+      return {};
+    }
+    if (!measuring_ && !ending) submit_next();
+    const milliseconds tick = measuring_ ? kTick : kIdleTick;
+    if (measuring_) {
+      if (auto seen = collect_measurement(tick); !seen) return seen;
+    }
+    if (auto seen = collect_code(measuring_ || !code_.compiling() ? milliseconds(0) : tick);
+        !seen) {
+      return seen;
+    }
+  }
+}
+
+// Keeps every compile worker busy with a little to spare, and asks no earlier: the more a strategy
+// has seen, the better it chooses. One that has nothing to say while something is at work is asked
+// again when all of that is known.
+Expected<void> Session::refill(search::Strategy& strategy) {
+  const auto jobs = static_cast<std::size_t>(tools_.pool.jobs());
+  const std::int64_t most = tools_.options.max_trials;
+  if (strategy_done_ && outstanding() > 0) return {};
+  // Trials that the cache answers leave nothing at work, so the strategy is asked on.
+  while (outstanding() <= jobs && !tools_.stop) {
+    std::size_t limit = 2 * jobs - std::min(2 * jobs, outstanding());
+    if (most > 0)
+      limit = std::min<std::size_t>(limit, std::max<std::int64_t>(0, most - handed_out_));
+    if (limit == 0) return {};
+    const std::vector<std::size_t> batch = strategy.next(history_, limit);
+    strategy_done_ = batch.empty();
+    if (batch.empty()) return {};
+    handed_out_ += static_cast<std::int64_t>(batch.size());
+    for (const std::size_t candidate : batch) {
+      if (auto started = begin(candidate); !started) return started;
+    }
+    const bool first = handed_out_ == static_cast<std::int64_t>(batch.size());
+    if (auto started = first ? begin_former_winner() : Expected<void>(); !started) return started;
+  }
+  return {};
+}
+
+// A winner from an earlier run meets whatever this run finds.
+Expected<void> Session::begin_former_winner() {
+  const auto& before = ledger_.winner();
+  const Family* family = find_family(plan_.problem.family);
+  if (!before || !family) return {};
+  const auto config = parse_config(before->trial.key.config, *family);
+  const auto found =
+      std::find_if(plan_.survivors.begin(), plan_.survivors.end(),
+                   [&](const search::Candidate& candidate) { return candidate.config == config; });
+  if (found == plan_.survivors.end()) return {};
+  return begin(static_cast<std::size_t>(found - plan_.survivors.begin()));
+}
+
+Expected<void> Session::collect_code(milliseconds timeout) {
+  auto arrived = code_.poll(timeout);
+  if (!arrived) return tl::unexpected(arrived.error());
+  for (auto& [ticket, code] : *arrived) {
+    const auto found = compiling_.find(ticket);
+    Item item = std::move(found->second);
+    compiling_.erase(found);
+    item.code = std::move(code);
+    if (auto judged = judge_code(std::move(item)); !judged) return judged;
+  }
+  return {};
+}
+
+void Session::submit_next() {
+  if (ready_.empty()) return;
+  measuring_ = std::move(ready_.front());
+  ready_.pop_front();
+  worker::MeasureRequest request;
+  request.id = measuring_->candidate;
+  request.problem = plan_.problem;
+  request.config = to_string(measuring_->trial.config);
+  request.cubin = measuring_->code->image;
+  request.actual = measuring_->code->actual;
+  request.options.behind_us = best_us_;
+  request.options.seed = tools_.options.seed;
+  request.options.max_sms = tools_.options.limits.max_sms;
+  tools_.measurer.submit(request);
+}
+
+Expected<void> Session::collect_measurement(milliseconds timeout) {
+  auto reply = tools_.measurer.poll(timeout);
+  if (!reply) return tl::unexpected(reply.error());
+  if (!*reply) return {};
+  Item item = std::move(*measuring_);
+  measuring_.reset();
+  item.trial.outcome = (*reply)->outcome;
+  item.trial.verdict = (*reply)->verdict;
+  item.trial.measurement = (*reply)->measurement;
+  item.trial.log = std::move((*reply)->log);
+  // The next one starts before this one is written down.
+  if (item.trial.outcome == Outcome::ok) improve(item.trial.measurement.median_us);
+  if (!last_call()) submit_next();
+  finish(std::move(item), false);
+  return {};
+}
+
+}  // namespace autotune::tune
