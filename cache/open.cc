@@ -31,6 +31,15 @@ void add_line(std::string& message, const std::string& line) {
   message += line;
 }
 
+// What a symbolic link leads to, also where nothing is there (yet).
+fs::path end_of_links(fs::path path) {
+  std::error_code error;
+  for (int links = 0; links < 40 && fs::is_symlink(path, error); ++links) {
+    path = path.parent_path() / fs::read_symlink(path, error);
+  }
+  return path;
+}
+
 // Folders 0700, the file 0600 and empty. mknod makes a file without a descriptor: closing one would
 // drop the locks that another thread's connection may have taken on the file in between.
 int create_file(const fs::path& path) {
@@ -41,7 +50,8 @@ int create_file(const fs::path& path) {
     if (stat(folder.c_str(), &info) == 0) continue;
     if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return errno;
   }
-  if (mknod(path.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) return errno;
+  const fs::path file = end_of_links(path);
+  if (mknod(file.c_str(), S_IFREG | 0600, 0) != 0 && errno != EEXIST) return errno;
   return 0;
 }
 
@@ -63,7 +73,13 @@ bool refuses_writing(int error) {
 Expected<Content> look_into(const Connection& db) {
   auto transaction = Transaction::read(db);
   if (!transaction) return tl::unexpected(transaction.error());
-  return content_of(db);
+  auto content = content_of(db);
+  // There is nothing wrong with our statements, so the fault is in the file: its header asks for an
+  // unknown schema format or text encoding.
+  if (!content && (db.error_code() & 0xff) == SQLITE_ERROR) {
+    content.error().code = ErrorCode::corrupt_file;
+  }
+  return content;
 }
 
 // Damaged pages show when they are read, which may be long after: look at once.
@@ -100,6 +116,7 @@ Expected<void> make_ready(const Connection& db) {
   if (*content == Content::foreign || *content == Content::newer) {
     return tl::unexpected(refusal(db, *content));
   }
+  if (const auto set = db.execute("PRAGMA synchronous = FULL"); !set) return set;
   const auto mode = db.value_of("PRAGMA journal_mode = DELETE");
   if (!mode) return tl::unexpected(mode.error());
   if (*mode != "delete") {
@@ -118,13 +135,13 @@ struct Opened {
 };
 
 // Empty, or what was said about a file that had to be moved away; the caller opens anew.
-Expected<std::string> recover(const Connection& db, const Error& damage) {
+Expected<std::string> recover(const Connection& db) {
   if (!carries_our_mark(db)) return tl::unexpected(refusal(db, Content::foreign));
   const auto moved = move_aside(db);
   if (!moved) return tl::unexpected(moved.error());
   if (moved->empty()) return std::string{};
-  return fmt::format("{}\nthe damaged cache was moved to {} and a fresh one started",
-                     damage.message, moved->string());
+  return fmt::format("cache {} was damaged: it was moved to {} and a fresh one started",
+                     db.path().string(), moved->string());
 }
 
 Expected<Opened> open_writer(const fs::path& path) {
@@ -143,7 +160,7 @@ Expected<Opened> open_writer(const fs::path& path) {
     }
     const bool damaged = ready.error().code == ErrorCode::corrupt_file;
     if (!damaged || recoveries == kMaxRecoveries) return tl::unexpected(ready.error());
-    const auto told = recover(*db, ready.error());
+    const auto told = recover(*db);
     if (!told) return tl::unexpected(told.error());
     if (!told->empty()) add_line(opened.message, *told);
   }

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMaxValueBytes = 256 << 20;
 
 constexpr std::string_view kDamaged =
-    "; it is damaged: `autotune cache verify` says how, the next tuning run starts a fresh one";
+    "; it is damaged: the next tuning run moves it aside and starts a fresh one";
 
 }  // namespace
 
@@ -62,11 +62,10 @@ Expected<Connection> Connection::open(const std::filesystem::path& path, Mode mo
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, nullptr);
+  // Only settings that do not read the file: what it is comes out later.
   auto set = connection.execute("PRAGMA cell_size_check = ON");
-  if (set) set = connection.execute("PRAGMA synchronous = FULL");
   if (set && mode != Mode::write) set = connection.execute("PRAGMA query_only = ON");
-  // What fails here is the file's state; the caller tells a damaged file from a foreign one.
-  if (!set && set.error().code != ErrorCode::corrupt_file) return tl::unexpected(set.error());
+  if (!set) return tl::unexpected(set.error());
   return connection;
 }
 

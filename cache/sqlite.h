@@ -22,7 +22,7 @@ class Connection {
     read_only  // changes nothing at all, for files or folders without write permission
   };
 
-  // Opens an existing file. Every limit and setting that lasts as long as the connection is made.
+  // Opens an existing file, whatever it holds: nothing is read yet.
   static Expected<Connection> open(const std::filesystem::path& path, Mode mode);
 
   // Statements without parameters or results.
