@@ -1,7 +1,7 @@
 #include "search/plan.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <numeric>
 #include <set>
 
@@ -155,12 +155,13 @@ TEST_CASE("the default config fits, on every known device, for the suite and at 
   }
 }
 
-TEST_CASE("a plan over the whole space takes well below a second") {
-  const auto begin = std::chrono::steady_clock::now();
+TEST_CASE("a plan over the whole space takes well below a second of CPU time") {
+  const std::clock_t begin = std::clock();
   const Plan plan = plan_on("nvidia-h200", gemm(4096, 4096, 4096));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   REQUIRE(plan.generated > 10000);
-  CHECK(seconds.count() < 1.0 * (plan.generated / 50000.0 + 1));  // sanitizers included
+  // 100,000 configs a second: loose enough for a sanitizer's build.
+  CHECK(seconds < static_cast<double>(plan.generated) / 1e5);
 }
 
 TEST_CASE("the nearest that fits changes as few parameters as it can, by as little as it can") {
