@@ -7,22 +7,23 @@
 #include "autotune/cli/command.h"
 #include "autotune/cli/request.h"
 #include "autotune/gpu/serve.h"
+#include "autotune/worker/channel.h"
+#include "autotune/worker/limits.h"
 
 namespace autotune::cli {
 namespace {
-
-// Where the tuner leaves its end of the socket pair.
-constexpr int kSocket = 3;
 
 Expected<int> run(const Options& options, Output&) {
   // A terminal's Ctrl-C goes to the whole process group. The tuner decides what it means; a worker
   // goes when its socket closes.
   signal(SIGINT, SIG_IGN);
-  if (options.role == "compile") return gpu::serve_compile(kSocket);
+  // Also where the tuner is killed while this process compiles or waits for a kernel.
+  worker::end_with_channel(worker::kWorkerFd);
+  if (options.role == "compile") return gpu::serve_compile(worker::kWorkerFd);
   if (options.role == "measure") {
     const auto index = read_count("--device", options.device, 0, std::numeric_limits<int>::max());
     if (!index) return tl::unexpected(index.error());
-    return gpu::serve_measure(kSocket, static_cast<int>(*index));
+    return gpu::serve_measure(worker::kWorkerFd, static_cast<int>(*index));
   }
   return fail(ErrorCode::bad_input,
               "worker: '" + options.role + "' is not one of compile, measure");
