@@ -161,7 +161,6 @@ std::int32_t volume(std::string_view payload, std::int64_t limit) {
 // architecture, so ArchLimits' defaults serve.
 std::int32_t threads_by_registers(std::int32_t registers) {
   const ArchLimits common;
-  if (registers <= 0) return common.threads_per_block;
   const int unit = common.register_unit_per_warp;
   const int per_warp = (registers * 32 + unit - 1) / unit * unit;
   const int warps = common.registers_per_block / per_warp;
@@ -214,7 +213,9 @@ Expected<ActualResources> read_cubin(std::string_view image, std::string_view en
       !read_own_attributes(*own_bytes, out)) {
     return damaged("its attributes are cut short");
   }
-  if (out.registers <= 0) return damaged("it tells no register count");
+  if (out.registers <= 0 || out.registers > ArchLimits{}.registers_per_thread) {
+    return damaged("it tells no register count");
+  }
 
   const std::int32_t by_registers = threads_by_registers(out.registers);
   out.max_threads = out.max_threads > 0 ? std::min(out.max_threads, by_registers) : by_registers;

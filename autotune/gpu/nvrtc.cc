@@ -155,8 +155,10 @@ CompiledCode Nvrtc::compile(const SourceCode& source) const {
   }
   if (result == NVRTC_SUCCESS) {
     take_cubin(*api_, program, source.entry, out);
-  } else if (out.log.empty()) {
-    out.log = api_->nvrtcGetErrorString(result);
+  } else {
+    // ptxas' own errors are not in the log: the code is then all there is.
+    out.log += out.log.empty() ? "" : "\n";
+    out.log += api_->nvrtcGetErrorString(result);
   }
   if (program != nullptr) api_->nvrtcDestroyProgram(&program);
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

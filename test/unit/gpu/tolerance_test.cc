@@ -1,0 +1,53 @@
+#include "autotune/gpu/tolerance.h"
+
+#include <cmath>
+
+#include "kernels/problem.h"
+#include "test/support/catch.h"
+
+using namespace autotune;
+
+namespace {
+
+Problem product(DType dtype, std::int64_t k) {
+  Problem problem;
+  problem.m = problem.n = 64;
+  problem.k = k;
+  problem.dtype = dtype;
+  problem.out_dtype = default_out_dtype(dtype);
+  return checked(problem).value();
+}
+
+constexpr DType kAll[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
+
+}  // namespace
+
+TEST_CASE("the bounds of each dtype") {
+  CHECK(gpu::bounds_for(product(DType::bf16, 4096)).frobenius == 2.5e-3);
+  CHECK(gpu::bounds_for(product(DType::fp16, 4096)).frobenius == 4e-4);
+  CHECK(gpu::bounds_for(product(DType::tf32, 4096)).frobenius == 1e-3);
+  CHECK(gpu::bounds_for(product(DType::fp32, 4096)).frobenius == 1e-5);
+}
+
+TEST_CASE("the bounds catch a dropped slice of 8 along k, up to the largest k of the suites") {
+  for (const DType dtype : kAll) {
+    for (const std::int64_t k : {16, 512, 4096, 28672}) {
+      // Independent products: leaving 8 of k out is an error of sqrt(8 / k).
+      const double dropped = std::sqrt(8.0 / static_cast<double>(k));
+      CHECK(gpu::bounds_for(product(dtype, k)).frobenius * 5 < dropped);
+    }
+  }
+}
+
+TEST_CASE("the bounds leave room for fp32 accumulation") {
+  CHECK(gpu::bounds_for(product(DType::fp16, 11008)).frobenius > 7.1e-5 * 2);
+  CHECK(gpu::bounds_for(product(DType::fp32, 1 << 20)).frobenius > 1.2e-6 * 16 * 2);
+}
+
+TEST_CASE("fp32 inputs with a narrow output are bound by the output's rounding") {
+  Problem problem = product(DType::fp32, 512);
+  problem.out_dtype = DType::bf16;
+  CHECK(gpu::bounds_for(problem).frobenius == 2.5e-3);
+  // Reference and result may round to neighbours.
+  CHECK(gpu::bounds_for(problem).rtol >= 1.0 / 128);
+}
