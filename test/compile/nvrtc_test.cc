@@ -45,7 +45,7 @@ TEST_CASE("what does not compile is data") {
 TEST_CASE("a source that asks for too much shared memory does not compile") {
   const auto code = (*gpu::nvrtc())
                         ->compile({"extern \"C\" __global__ void k(int* p) { __shared__ int "
-                                   "s[20000]; s[threadIdx.x] = *p;"
+                                   "s[70000]; s[threadIdx.x] = *p;"
                                    " __syncthreads(); *p = s[*p]; }",
                                    "k",
                                    "sm_90a",
