@@ -64,6 +64,7 @@ struct Candidate {
 struct Baseline::Impl {
   const CublasApi& api;
   Problem problem;
+  TimingMode mode;
   DevicePointers pointers;
   float alpha = 1;
   float beta = 0;
@@ -202,7 +203,7 @@ Expected<void> Baseline::Impl::try_candidate(Workbench& bench, Timer& timer, Ope
   const bool exact = problem.dtype != DType::fp32 || result->ok;
   if (!exact || !result->complete) return {};
 
-  if (problem.mode == TimingMode::hot) {
+  if (mode == TimingMode::hot) {
     auto hot = timer.make_hot(subject);
     if (!hot) return bench.lost() ? Expected<void>(tl::unexpected(hot.error())) : Expected<void>{};
     subject = std::move(*hot);
@@ -219,12 +220,13 @@ Expected<void> Baseline::Impl::try_candidate(Workbench& bench, Timer& timer, Ope
   return {};
 }
 
-Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& operands) {
+Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& operands,
+                                    TimingMode mode) {
   auto api = cublas();
   if (!api) return tl::unexpected(api.error());
   auto workspace = DeviceMemory::allocate(kWorkspaceBytes);
   if (!workspace) return tl::unexpected(workspace.error());
-  auto impl = std::unique_ptr<Impl>(new Impl{**api, operands.problem(), operands.pointers()});
+  auto impl = std::unique_ptr<Impl>(new Impl{**api, operands.problem(), mode, operands.pointers()});
   impl->alpha = static_cast<float>(impl->problem.alpha);
   impl->beta = static_cast<float>(impl->problem.beta);
   impl->workspace = std::move(*workspace);

@@ -14,9 +14,10 @@ namespace autotune::gpu {
 class Baseline {
  public:
   // Asks cuBLASLt for up to 64 heuristic results with a 64 MiB workspace, adds cublasGemmEx, times
-  // each shortly in the mode of the problem and keeps the fastest. A candidate that fails, writes
+  // each shortly in `mode` and keeps the fastest. A candidate that fails, writes
   // NaN, or is not exact where the problem is fp32 does not count. failed where none is left.
-  static Expected<Baseline> choose(Workbench& bench, Timer& timer, Operands& operands);
+  static Expected<Baseline> choose(Workbench& bench, Timer& timer, Operands& operands,
+                                   TimingMode mode);
   Baseline(Baseline&&) noexcept;
   Baseline& operator=(Baseline&&) noexcept;
   ~Baseline();

@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <list>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -21,6 +22,10 @@ namespace {
 
 constexpr std::size_t kKeptKernels = 16;
 constexpr std::chrono::milliseconds kCoolDown{300};
+// A GPU that idles lowers its clock, and takes some milliseconds of work to raise it again.
+constexpr std::chrono::milliseconds kIdle{20};
+constexpr std::chrono::milliseconds kWarmUp{25};
+using Clock = std::chrono::steady_clock;
 
 // What became of a request that did not get as far as a time.
 struct Failure {
@@ -66,6 +71,7 @@ struct Measurer::Impl {
   Nvml nvml;
   std::optional<Operands> operands;
   std::list<KeptKernel> kernels;  // most recently used first
+  Clock::time_point last_busy{};
 
   explicit Impl(Workbench made) : bench(std::move(made)), nvml(bench.gpu().uuid) {}
 
@@ -76,6 +82,8 @@ struct Measurer::Impl {
   Result<const LoadedKernel*> kernel(const std::string& cubin, const std::string& entry);
   Result<Subject> subject(const std::string& config, const std::string& cubin, int max_sms);
   Result<Correctness> check(const Subject& subject);
+  Result<void> warm_up();
+  Result<std::vector<double>> sample(std::span<const Subject* const> order);
   Result<Subject> in_mode(Subject subject, TimingMode mode);
   Result<Measurement> time(const Subject& subject, const StopRule& rule);
   Result<Measurement> measure(const worker::MeasureRequest& request);
@@ -160,6 +168,26 @@ Result<Subject> Measurer::Impl::in_mode(Subject subject, TimingMode mode) {
   return std::move(*hot);
 }
 
+Result<void> Measurer::Impl::warm_up() {
+  const Clock::time_point start = Clock::now();
+  if (start - last_busy < kIdle) return {};
+  while (Clock::now() - start < kWarmUp) {
+    Expected<void> state;
+    for (int i = 0; i < 16 && state; ++i) state = bench.flush();
+    if (state) state = bench.synchronize();
+    if (!state) return tl::unexpected(failure(state.error()));
+  }
+  return {};
+}
+
+Result<std::vector<double>> Measurer::Impl::sample(std::span<const Subject* const> order) {
+  if (auto warm = warm_up(); !warm) return tl::unexpected(warm.error());
+  auto times = timer->sample(order);
+  if (!times) return tl::unexpected(failure(times.error()));
+  last_busy = Clock::now();
+  return std::move(*times);
+}
+
 // Samples until the rule is content. A throttled round is taken once more after a pause.
 Result<Measurement> Measurer::Impl::time(const Subject& subject, const StopRule& rule) {
   Measurement out;
@@ -170,8 +198,8 @@ Result<Measurement> Measurer::Impl::time(const Subject& subject, const StopRule&
     while (decision == StopRule::Decision::more) {
       const int count = std::min(rule.batch(samples), static_cast<int>(Timer::kMostAtOnce));
       const std::vector<const Subject*> order(static_cast<std::size_t>(count), &subject);
-      auto times = timer->sample(order);
-      if (!times) return tl::unexpected(failure(times.error()));
+      auto times = sample(order);
+      if (!times) return tl::unexpected(times.error());
       samples.insert(samples.end(), times->begin(), times->end());
       decision = rule.decide(samples);
     }
@@ -230,7 +258,8 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
       }
       sides[side] = std::move(*made);
     } else {
-      auto chosen = Baseline::choose(bench, *timer, *operands);
+      if (auto warm = warm_up(); !warm) return tl::unexpected(warm.error());
+      auto chosen = Baseline::choose(bench, *timer, *operands, request.problem.mode);
       if (!chosen) return tl::unexpected(failure(chosen.error()));
       baseline.emplace(std::move(*chosen));
       correctness = baseline->result();
@@ -258,8 +287,8 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
       order.push_back(&sides[i % 2]);
       order.push_back(&sides[1 - i % 2]);
     }
-    auto times = timer->sample(order);
-    if (!times) return tl::unexpected(failure(times.error()));
+    auto times = sample(order);
+    if (!times) return tl::unexpected(times.error());
     for (std::size_t i = 0; i < times->size(); ++i) {
       samples[order[i] == &sides[0] ? 0 : 1].push_back((*times)[i]);
     }

@@ -149,9 +149,14 @@ Expected<Workbench> Workbench::create(int device_index) {
   if (code != CUDA_SUCCESS) return driver_failure(code, "cannot map pinned memory");
 
   Workbench bench(std::move(impl));
-  auto filled = bench.fill_bytes(bench.impl_->flush_data.address(), kFlushByte,
-                                 bench.impl_->flush_data.bytes());
-  if (!filled) return tl::unexpected(filled.error());
+  const DeviceMemory& data = bench.impl_->flush_data;
+  auto ready = bench.fill_bytes(data.address(), kFlushByte, data.bytes());
+  // A first launch loads the kernel's code, which must not happen behind a held stream.
+  if (ready) ready = bench.flush();
+  if (ready) ready = bench.hold();
+  bench.release();
+  if (ready) ready = bench.synchronize();
+  if (!ready) return tl::unexpected(ready.error());
   return bench;
 }
 
@@ -185,7 +190,11 @@ Expected<void> Workbench::copy(DeviceAddress to, DeviceAddress from, std::size_t
 
 Expected<void> Workbench::upload(DeviceAddress to, const void* from, std::size_t bytes) {
   if (auto done = synchronize(); !done) return done;
-  return check(impl_->api->cuMemcpyHtoD(to, from, bytes), "cannot copy to the GPU");
+  auto done = check(impl_->api->cuMemcpyHtoD(to, from, bytes), "cannot copy to the GPU");
+  // The call may return once the bytes are staged, and our stream does not wait for the default
+  // one.
+  if (done) done = check(impl_->api->cuStreamSynchronize(nullptr), "cannot copy to the GPU");
+  return done;
 }
 
 Expected<void> Workbench::download(void* to, DeviceAddress from, std::size_t bytes) {

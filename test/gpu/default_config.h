@@ -1,0 +1,58 @@
+// The default config of a problem, compiled for the GPU at hand.
+#pragma once
+
+#include <string>
+
+#include "autotune/gpu/nvrtc.h"
+#include "autotune/io/builtin.h"
+#include "autotune/worker/messages.h"
+#include "kernels/problem.h"
+#include "search/plan.h"
+#include "test/support/catch.h"
+
+namespace autotune::test {
+
+inline Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype, Layout layout) {
+  Problem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.dtype = dtype;
+  problem.out_dtype = default_out_dtype(dtype);
+  problem.layout = layout;
+  return checked(problem).value();
+}
+
+inline search::Candidate default_config(const Problem& problem, const DeviceSpec& device) {
+  auto candidate =
+      search::default_candidate(problem, device, *io::default_space(problem.family), {});
+  if (!candidate) FAIL(candidate.error().message);
+  return *candidate;
+}
+
+inline gpu::CompiledCode compile(const Config& config, const Problem& problem,
+                                 const DeviceSpec& device) {
+  const auto definitions = config.kernel->definitions(config, traits_of(problem), device);
+  return (*gpu::nvrtc())
+      ->compile({config.kernel->source(), config.kernel->entry(), device.limits.arch, definitions});
+}
+
+// A request to measure the default config, compiled.
+inline worker::MeasureRequest default_request(const Problem& problem, const DeviceSpec& device) {
+  const search::Candidate candidate = default_config(problem, device);
+  gpu::CompiledCode code = compile(candidate.config, problem, device);
+  INFO(code.log);
+  REQUIRE(code.ok);
+  worker::MeasureRequest request;
+  request.id = 1;
+  request.problem = problem;
+  request.config = to_string(candidate.config);
+  request.cubin = std::move(code.cubin);
+  request.actual = code.actual;
+  return request;
+}
+
+constexpr DType kAllDTypes[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
+constexpr Layout kAllLayouts[] = {Layout::tn, Layout::tt, Layout::nn, Layout::nt};
+
+}  // namespace autotune::test
