@@ -46,7 +46,8 @@ Expected<int> run(const Options& options, Output& output) {
   output.text(fmt::format("{}\non {} for {} {}\n", to_string(e.config), e.device.name,
                           request->family->name, describe(problem)));
   output.text(resources_text(e));
-  output.result(verdicts_text(e).substr(1));
+  output.text("\n");
+  output.result(verdicts_text(e));
   output.text(time_text(e));
   output.text(nearest_text(e));
   if (const auto done = output.json(json_of(e)); !done) return tl::unexpected(done.error());

@@ -17,7 +17,7 @@ std::string terms_text(const std::string& title, const std::vector<Term>& terms,
                        const std::string& total) {
   Table table({{"", Table::Align::left}, {"", Table::Align::left}, {"", Table::Align::right}});
   for (const Term& term : terms) {
-    table.add({term.label, "= " + term.expression, "= " + grouped(term.value)});
+    table.add({term.label, term.expression, grouped(term.value)});
   }
   return fmt::format("\n{}: {}\n{}", title, total, table.str());
 }
@@ -41,8 +41,8 @@ std::string registers_total(const Explanation& e) {
   std::string text = fmt::format("about {} of {} that the launch bounds ({} threads, {}) allow",
                                  e.resources.registers, cap, e.resources.threads,
                                  counted(e.resources.min_blocks, "block"));
-  if (e.resources.register_demand > e.resources.registers) {
-    text += fmt::format("; wants {}, the rest spills", e.resources.register_demand);
+  if (e.resources.register_demand > cap) {
+    text += fmt::format("; {} live at once, so it would spill", e.resources.register_demand);
   }
   return text;
 }
@@ -78,10 +78,10 @@ std::string resources_text(const Explanation& e) {
 }
 
 std::string verdicts_text(const Explanation& e) {
-  if (e.verdicts.empty()) return "\nFits.\n";
+  if (e.verdicts.empty()) return "Fits.\n";
   std::string text = e.fits()
-                         ? "\nFits, but would run badly (plans leave it out without --keep-slow):\n"
-                         : "\nDoes not fit:\n";
+                         ? "Fits, but would run badly (plans leave it out without --keep-slow):\n"
+                         : "Does not fit:\n";
   for (const Verdict& verdict : e.verdicts) {
     text += "  " + search::describe(verdict, e.config, e.device) + "\n";
   }

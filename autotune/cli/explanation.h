@@ -39,9 +39,11 @@ Explanation explain(const Config& config, const Problem& problem, const DeviceSp
 
 io::ExplainJson json_of(const Explanation& explanation);
 
-// Parts of the text; each begins with an empty line or is empty.
-std::string resources_text(const Explanation& explanation);
+// "Fits.", or a line for each limit that it breaks.
 std::string verdicts_text(const Explanation& explanation);
+
+// The other parts of the text; each begins with an empty line or is empty.
+std::string resources_text(const Explanation& explanation);
 std::string time_text(const Explanation& explanation);
 std::string nearest_text(const Explanation& explanation);
 

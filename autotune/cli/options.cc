@@ -12,7 +12,7 @@ struct TextOption {
   std::uint32_t set;
   const char* group;
   const char* flag;   // a positional has no dashes
-  const char* value;  // what help calls the value
+  const char* value;  // what help calls it; nothing for a positional
   std::string Options::*member;
   const char* help;
   const char* environment = "";  // variable that serves where the option is not given
@@ -25,7 +25,7 @@ constexpr const char* kGroupRun = "Run";
 constexpr const char* kGroupOutput = "Output";
 
 const TextOption kTextOptions[] = {
-    {kFamily, kGroupProblem, "family", "FAMILY", &Options::family, "Kernel family: gemm"},
+    {kFamily, kGroupProblem, "FAMILY", "", &Options::family, "Kernel family: gemm"},
     {kSuite, kGroupProblem, "--suite", "NAME|FILE", &Options::suite,
      "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
     {kProblem, kGroupProblem, "--m", "N", &Options::m, "Rows of A and C"},
@@ -72,16 +72,15 @@ const TextOption kTextOptions[] = {
     {kSeed, kGroupRun, "--seed", "N", &Options::seed, "Seed of samples and inputs (default 1)"},
     {kBench, kGroupRun, "--baseline", "NAME", &Options::baseline,
      "Time this beside ours, interleaved: cublas, or none (default)"},
-    {kCacheArgs, kGroupRun, "action", "ACTION", &Options::action,
-     "path, list, show, verify or remove"},
-    {kCacheArgs, kGroupRun, "pattern", "PATTERN", &Options::pattern,
+    {kCacheArgs, kGroupRun, "ACTION", "", &Options::action, "path, list, show, verify or remove"},
+    {kCacheArgs, kGroupRun, "PATTERN", "", &Options::pattern,
      "Part of a problem's key, e.g. 'm=4096 n=4096' (list, show, remove)"},
 
     {kCache, kGroupOutput, "--cache", "FILE", &Options::cache,
      "Cache database (default: $AUTOTUNE_CACHE, else the user's; see 'autotune cache path')"},
     {kOutput, kGroupOutput, "--json", "FILE|-", &Options::json,
      "Write the result as JSON; with '-' to stdout, and text for people to stderr"},
-    {kWorker, kGroupRun, "role", "ROLE", &Options::role, "compile or measure"},
+    {kWorker, kGroupRun, "ROLE", "", &Options::role, "compile or measure"},
     {kWorker, kGroupRun, "--device", "INDEX", &Options::device, "GPU of a measuring worker"},
 };
 

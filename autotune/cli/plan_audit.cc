@@ -98,7 +98,7 @@ Expected<void> PlanAuditor::audit(const search::Plan& plan, const std::atomic<bo
 }
 
 void PlanAuditor::print(const search::Plan& plan, const tune::AuditReport& report) {
-  output_.text(fmt::format("\n{} {}\n", plan.problem.family, describe(plan.problem)));
+  output_.text(fmt::format("\n{}:\n", describe(plan.problem)));
   if (request_.compile) output_.text(compile_text(plan, device_, report));
   if (request_.audit) {
     output_.text(fmt::format("Audited {}: {}\n", counted(report.sampled, "rejected config"),

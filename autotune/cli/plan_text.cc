@@ -72,7 +72,8 @@ io::PlanRowJson plan_row(const search::Plan& plan, const DeviceSpec& device) {
 
 int blocks_of(const Resources& resources, const DeviceSpec& device) {
   return search::blocks_per_sm(device.limits, resources.threads, resources.registers,
-                               resources.smem_bytes, resources.static_smem_bytes);
+                               resources.smem_bytes, resources.static_smem_bytes,
+                               resources.barriers);
 }
 
 std::int64_t smem_of(const Resources& resources) {

@@ -89,7 +89,9 @@ std::string or_dash(std::string_view text) { return text.empty() ? "-" : std::st
 double tflops_of(double flops, double us) { return us > 0 ? flops / us * 1e-6 : 0; }
 
 std::string counted(std::int64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", grouped(number), noun, number == 1 ? "" : "s");
+  const bool hisses = noun.ends_with('s') || noun.ends_with("sh") || noun.ends_with("ch");
+  const char* plural = hisses ? "es" : "s";
+  return fmt::format("{} {}{}", grouped(number), noun, number == 1 ? "" : plural);
 }
 
 }  // namespace autotune::cli

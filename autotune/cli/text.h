@@ -40,7 +40,7 @@ std::string or_dash(std::string_view text);  // "-" for an empty text
 // TFLOP/s of `flops` operations in `us` microseconds; 0 where us is 0.
 double tflops_of(double flops, double us);
 
-// "1 config", "2 configs".
+// "1 config", "2 configs", "2 false passes".
 std::string counted(std::int64_t number, std::string_view noun);
 
 }  // namespace autotune::cli

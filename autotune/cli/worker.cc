@@ -14,19 +14,22 @@ namespace autotune::cli {
 namespace {
 
 Expected<int> run(const Options& options, Output&) {
+  const bool measures = options.role == "measure";
+  if (!measures && options.role != "compile") {
+    return fail(ErrorCode::bad_input,
+                "worker: '" + options.role + "' is not one of compile, measure");
+  }
+  const auto index = read_count("--device", options.device.empty() ? "0" : options.device, 0,
+                                std::numeric_limits<int>::max());
+  if (!index) return tl::unexpected(index.error());
+
   // A terminal's Ctrl-C goes to the whole process group. The tuner decides what it means; a worker
   // goes when its socket closes.
   signal(SIGINT, SIG_IGN);
   // Also where the tuner is killed while this process compiles or waits for a kernel.
   worker::end_with_channel(worker::kWorkerFd);
-  if (options.role == "compile") return gpu::serve_compile(worker::kWorkerFd);
-  if (options.role == "measure") {
-    const auto index = read_count("--device", options.device, 0, std::numeric_limits<int>::max());
-    if (!index) return tl::unexpected(index.error());
-    return gpu::serve_measure(worker::kWorkerFd, static_cast<int>(*index));
-  }
-  return fail(ErrorCode::bad_input,
-              "worker: '" + options.role + "' is not one of compile, measure");
+  return measures ? gpu::serve_measure(worker::kWorkerFd, static_cast<int>(*index))
+                  : gpu::serve_compile(worker::kWorkerFd);
 }
 
 }  // namespace

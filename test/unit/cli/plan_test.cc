@@ -85,12 +85,19 @@ TEST_CASE("large shared memory: a cap below everything is 'nothing fits'") {
   CHECK(contains(ran.err, "autotune: "));
 }
 
-TEST_CASE("large shared memory: 16 x 2048 on an H200 breaks its limit and a near one fits") {
+TEST_CASE("explain takes configs that no space holds: 16 x 2048 x 16") {
   const Ran ran = test::run(
       square("explain", "nvidia-h200",
-             {"--config", "mma:block_m=16,block_n=2048,block_k=16,stages=2", "--dtype", "fp32"}));
-  INFO(ran.out << ran.err);
+             {"--config", "mma:block_m=16,block_n=2048,block_k=16,stages=2", "--json", "-"}));
+  INFO(ran.err);
   CHECK(ran.code == 3);
+  const json explained = json::parse(ran.out);
+  CHECK(explained["fits"] == false);
+  CHECK_FALSE(explained["verdicts"].empty());
+  CHECK_FALSE(explained["nearest"].is_null());
+  // Two stages of (16 + 2048) x 16 elements of 2 bytes.
+  CHECK(contains(ran.err, "132,096"));
+  CHECK(contains(ran.err, "Does not fit:"));
 }
 
 TEST_CASE("large shared memory: explain prints the sum, the limit and the nearest that fits") {
@@ -108,7 +115,7 @@ TEST_CASE("large shared memory: explain prints the sum, the limit and the neares
                  "(NVIDIA H200, opt-in per block)"));
   CHECK(contains(ran.err, "Nearest config that fits"));
   const Ran nearest =
-      test::run(square("explain", "nvidia-h200", {"--config", explained["nearest"]["config"]}));
+      test::run(square("explain", "nvidia-h200", {"--config", explained["nearest"]}));
   CHECK(nearest.code == 0);
   CHECK(contains(nearest.out, "Fits."));
 }

@@ -19,6 +19,8 @@ TEST_CASE("numbers carry four digits and their unit") {
   CHECK(grouped(1234567890) == "1,234,567,890");
   CHECK(counted(1, "config") == "1 config");
   CHECK(counted(1200, "config") == "1,200 configs");
+  CHECK(counted(0, "mismatch") == "0 mismatches");
+  CHECK(counted(2, "false pass") == "2 false passes");
 }
 
 TEST_CASE("durations change their unit before they read as 60") {

@@ -1,0 +1,123 @@
+// The built executable, as a shell sees it: exit codes and what goes to which stream.
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/unit/cli/run.h"
+
+using autotune::test::contains;
+using autotune::test::Ran;
+using nlohmann::json;
+
+namespace {
+
+std::filesystem::path scratch() {
+  return std::filesystem::temp_directory_path() / ("autotune_cli_" + std::to_string(getpid()));
+}
+
+// `environment`: "NAME=value ..." before the command.
+Ran shell(const std::string& arguments, const std::string& environment = "") {
+  const std::filesystem::path err = scratch().string() + ".err";
+  const std::string command =
+      environment + " " AUTOTUNE_BINARY " " + arguments + " 2>" + err.string();
+  Ran ran;
+  FILE* pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> buffer;
+  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    ran.out.append(buffer.data(), got);
+  }
+  const int status = pclose(pipe);
+  ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  std::ifstream file(err);
+  ran.err.assign(std::istreambuf_iterator<char>(file), {});
+  std::filesystem::remove(err);
+  return ran;
+}
+
+constexpr const char* kSquare = "gemm --m 4096 --n 4096 --k 4096";
+
+}  // namespace
+
+TEST_CASE("exit codes of the executable") {
+  CHECK(shell("--version").code == 0);
+  CHECK(shell("").code == 2);
+  CHECK(shell("plan gemm --m 1e3 --n 1 --k 1 --device nvidia-h200").code == 2);
+  CHECK(shell("plan " + std::string(kSquare) + " --device 'NVIDIA H200' --max-smem 16").code == 3);
+  CHECK(shell("tune " + std::string(kSquare) + " --device 'NVIDIA Thor'").code == 4);
+  CHECK(shell("bench " + std::string(kSquare) + " --device 'NVIDIA Thor'").code == 4);
+  CHECK(shell("plan " + std::string(kSquare) + " --device 'NVIDIA Thor'").code == 0);
+}
+
+TEST_CASE("Jetson AGX Thor: everything that is planned for it fits it") {
+  const Ran ran = shell("plan " + std::string(kSquare) + " --device 'NVIDIA Thor' --json -");
+  REQUIRE(ran.code == 0);
+  const json plan = json::parse(ran.out);
+  CHECK(plan["survivors"].get<int>() > 0);
+  CHECK(plan["rejected"].contains("shared_memory"));
+  for (const json& row : plan["ranked"]) {
+    CHECK(row["resources"]["smem_bytes"].get<int>() <= 232448);
+  }
+}
+
+TEST_CASE("compiling without a compiler is said in one sentence, with its own exit code") {
+  const Ran ran = shell("plan " + std::string(kSquare) + " --device nvidia-h200 -q --compile 1",
+                        "AUTOTUNE_NVRTC=/no/such/folder");
+  CHECK(ran.code == 4);
+  INFO(ran.err);
+  CHECK(ran.err.starts_with("autotune: "));
+  CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+}
+
+TEST_CASE("JSON goes to a file, or is refused before anything is lost") {
+  const std::filesystem::path file = scratch().string() + ".json";
+  const Ran ran =
+      shell("plan " + std::string(kSquare) + " --device nvidia-h200 --json " + file.string());
+  CHECK(ran.code == 0);
+  CHECK(contains(ran.out, "survivors"));
+  std::ifstream stream(file);
+  CHECK(json::parse(stream)["schema"] == 1);
+  std::filesystem::remove(file);
+
+  const Ran refused = shell("plan " + std::string(kSquare) +
+                            " --device nvidia-h200 --json /no/such/folder/plan.json");
+  CHECK(refused.code == 1);
+  CHECK(contains(refused.err, "/no/such/folder/plan.json"));
+}
+
+TEST_CASE("the cache's commands on a cache of their own") {
+  const std::filesystem::path folder = scratch();
+  const std::string file = (folder / "cache.db").string();
+  const std::string option = " --cache " + file;
+  CHECK(shell("cache path" + option).out == file + "\n");
+  CHECK(shell("cache path", "AUTOTUNE_CACHE=" + file).out == file + "\n");
+  CHECK(shell("cache list" + option).out == "No winners.\n");
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK(shell("cache remove" + option).code == 2);
+  CHECK(shell("cache remove --all" + option).out == "Removed 0 rows.\n");
+  const Ran sound = shell("cache verify" + option + " --json -");
+  CHECK(sound.code == 0);
+  CHECK(json::parse(sound.out)["findings"].empty());
+  CHECK(shell("cache burn" + option).code == 2);
+  CHECK(shell("cache list --cache " + folder.string()).code != 0);
+
+  std::ofstream(file, std::ios::trunc) << "not a database, but somebody's letter";
+  const Ran foreign = shell("cache list" + option);
+  CHECK(foreign.code != 0);
+  CHECK(contains(foreign.err, file));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a worker's role is checked") {
+  CHECK(shell("worker knit").code == 2);
+  CHECK(shell("worker measure --device x").code == 2);
+}
