@@ -37,7 +37,7 @@ part() {
 sanitize() {
   local tool=$1
   part "$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
-    --print-limit 5 "$bin/gpu_tests" "[sanitize]"
+    --print-limit 5 "$bin/gpu_tests" "[spread]"
   # Some virtual machines let no sanitizer near the GPU; that says nothing about the kernels.
   if grep -q 'Device not supported' "$out/$tool.log"; then
     echo "SKIPPED: $tool does not support this machine's GPU"

@@ -17,7 +17,7 @@ if [ -n "$GPU_NAME" ]; then
   command=("$autotune" tune "${problem[@]}")
 else
   say "Planning for an NVIDIA H200, not tuning: $GPU_WHY."
-  command=("$autotune" plan "${problem[@]}" --device "NVIDIA H200" --compile 16 --audit 16)
+  command=("$autotune" plan "${problem[@]}" --device nvidia-h200 --compile 16 --audit 16)
 fi
-say "\$ ${command[*]@Q}"
+say "\$ ${command[*]}"
 exec "${command[@]}"

@@ -1,0 +1,49 @@
+// A spread of configs, not only the default, on small problems that no tile divides: what
+// compute-sanitizer is run on (`gpu_tests "[spread]"`).
+#include <string>
+
+#include "search/plan.h"
+#include "test/gpu/default_config.h"
+#include "test/gpu/gpu_here.h"
+
+using namespace autotune;
+
+namespace {
+
+void check_sample(gpu::Measurer& measurer, const Problem& problem, int count, std::uint64_t seed) {
+  const DeviceSpec& device = measurer.gpu().spec;
+  const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
+  if (!plan) FAIL(plan.error().message);
+  for (const search::Candidate& candidate : search::sample_survivors(*plan, count, seed)) {
+    INFO(describe(problem) << " with " << to_string(candidate.config));
+    const gpu::CompiledCode code = test::compile(candidate.config, problem, device);
+    INFO(code.log);
+    REQUIRE(code.ok);
+    worker::MeasureRequest request;
+    request.problem = problem;
+    request.config = to_string(candidate.config);
+    request.cubin = code.cubin;
+    request.actual = code.actual;
+    request.options.max_samples = 1;
+    const auto reply = measurer.measure(request);
+    INFO(reply.log);
+    CHECK(reply.outcome == Outcome::ok);
+    // Everything behind a poisoned context would fail as well.
+    REQUIRE(!measurer.lost());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sampled configs are right in every type and layout", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  std::uint64_t seed = 1;
+  for (const DType dtype : test::kAllDTypes) {
+    for (const Layout layout : test::kAllLayouts) {
+      // Rows of whole 16-byte pieces, and rows of single elements.
+      check_sample(*measurer, test::gemm(200, 312, 136, dtype, layout), 2, seed++);
+      check_sample(*measurer, test::gemm(129, 77, 65, dtype, layout), 2, seed++);
+    }
+  }
+}
