@@ -70,6 +70,28 @@ void CodeSource::forget() {
   waiting_ = 0;
 }
 
+void CodeSource::write(const std::string& hash, const Code& code) {
+  if (!store_ || !store_->writable()) return;
+  const auto kept =
+      store_->put_cubin({hash, device_.limits.arch, compiler_}, {code.image, code.actual});
+  if (!kept) write_failed_(kept.error());
+}
+
+void CodeSource::save(std::size_t count) {
+  for (; count > 0 && !unsaved_.empty(); --count) {
+    write(unsaved_.front().first, *unsaved_.front().second);
+    unsaved_.pop_front();
+  }
+}
+
+void CodeSource::save(const std::string& hash) {
+  const auto found = std::find_if(unsaved_.begin(), unsaved_.end(),
+                                  [&](const auto& entry) { return entry.first == hash; });
+  if (found == unsaved_.end()) return;
+  write(hash, *found->second);
+  unsaved_.erase(found);
+}
+
 CodePtr CodeSource::from_store(const std::string& hash) const {
   if (!store_ || !store_->gives_cubins()) return nullptr;
   const auto found = store_->cubin({hash, device_.limits.arch, compiler_});
@@ -114,10 +136,7 @@ Expected<void> CodeSource::collect(std::chrono::milliseconds timeout) {
         reply.outcome, std::move(reply.cubin), reply.actual, std::move(reply.log), reply.seconds});
     memory_.keep(job.hash, code);
     for (const std::uint64_t ticket : job.tickets) ready_.emplace_back(ticket, code);
-    if (!store_ || !store_->writable() || code->outcome != Outcome::ok) continue;
-    const auto kept =
-        store_->put_cubin({job.hash, device_.limits.arch, compiler_}, {code->image, code->actual});
-    if (!kept) write_failed_(kept.error());
+    if (code->outcome == Outcome::ok) unsaved_.emplace_back(job.hash, code);
   }
   return {};
 }

@@ -65,6 +65,11 @@ class CodeSource {
                         const std::function<bool()>& stop);
   void forget();
 
+  // Cubins are written to the store when the caller has time: up to `count` of them, or one.
+  void save(std::size_t count);
+  void save(const std::string& hash);
+  bool saved() const { return unsaved_.empty(); }
+
  private:
   struct Job {
     std::string hash;
@@ -72,6 +77,7 @@ class CodeSource {
   };
   CodePtr from_store(const std::string& hash) const;
   Expected<void> collect(std::chrono::milliseconds timeout);
+  void write(const std::string& hash, const Code& code);
 
   worker::CompilePool& pool_;
   CodeMemory& memory_;
@@ -82,7 +88,8 @@ class CodeSource {
   std::map<std::uint64_t, Job> jobs_;             // by request id
   std::map<std::string, std::uint64_t> at_work_;  // hash -> request id
   std::vector<std::pair<std::uint64_t, CodePtr>> ready_;
-  std::size_t waiting_ = 0;  // tickets in jobs_
+  std::deque<std::pair<std::string, CodePtr>> unsaved_;  // by hash
+  std::size_t waiting_ = 0;                              // tickets in jobs_
   std::uint64_t next_id_ = 1;
 };
 

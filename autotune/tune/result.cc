@@ -57,13 +57,14 @@ Error Session::nothing_worked() const {
                       tools_.device.name, counts, first_failure_)};
 }
 
+bool Session::out_of_time() const {
+  const double budget = tools_.options.budget_seconds;
+  return tools_.stop || (budget > 0 && elapsed_s() > budget);
+}
+
 Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, const Trial& b) {
   const std::optional<worker::CompareReply> none;
-  const double budget = tools_.options.budget_seconds;
-  const auto over = [this, budget] {
-    return tools_.stop.load() || (budget > 0 && elapsed_s() > budget);
-  };
-  if (over()) return none;
+  if (out_of_time()) return none;
   worker::CompareRequest request;
   request.id = ++pairings_;
   request.problem = plan_.problem;
@@ -74,7 +75,7 @@ Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, cons
   for (const auto& [trial, image] :
        {std::pair(&a, &request.cubin_a), std::pair(&b, &request.cubin_b)}) {
     const std::string hash = source_hash(trial->config, traits_, tools_.device);
-    const auto code = code_.get(trial->config, traits_, hash, over);
+    const auto code = code_.get(trial->config, traits_, hash, [this] { return out_of_time(); });
     if (!code) {
       if (code.error().code == ErrorCode::cancelled) return none;
       return tl::unexpected(code.error());
@@ -119,6 +120,8 @@ Expected<TuneResult> Session::conclude() {
   result_.tie = standing->tie;
   result_.cancelled = cancelled_;
   result_.seconds = elapsed_s();
+  // A program that asks for the winner needs no compiler then.
+  code_.save(hash);
   if (may_crown(winner, hash)) {
     cache::WinnerRecord record;
     record.lead_percent = result_.lead_percent;
@@ -128,6 +131,7 @@ Expected<TuneResult> Session::conclude() {
     result_.crowned = ledger_.crown(winner, hash, std::move(record));
   }
   ledger_.end(plan_.rejected);
+  while (!code_.saved() && !out_of_time()) code_.save(1);
   return result_;
 }
 

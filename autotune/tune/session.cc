@@ -77,6 +77,7 @@ Expected<void> Session::search() {
     if (!measuring_ && !ending) submit_next();
     const milliseconds tick = measuring_ ? kTick : kIdleTick;
     if (measuring_) {
+      code_.save(1);  // the GPU is at work meanwhile
       if (auto seen = collect_measurement(tick); !seen) return seen;
     }
     if (auto seen = collect_code(measuring_ || !code_.compiling() ? milliseconds(0) : tick);

@@ -75,6 +75,7 @@ class Session {
 
   // result.cc: the end
   Expected<TuneResult> conclude();
+  bool out_of_time() const;
   Expected<std::optional<worker::CompareReply>> pair(const Trial& a, const Trial& b);
   bool may_crown(const Trial& winner, const std::string& hash) const;
   cache::RunInfo run_info();

@@ -123,7 +123,7 @@ CompileReply compile(const CompileRequest& request) {
   }
   if (word == "spill") reply.actual.spill_store_bytes = 8;
   if (word == "serialise") reply.actual.serialised = true;
-  if (word == "narrow") reply.actual.max_threads = 32;
+  if (word == "narrow") reply.actual.max_threads /= 2;
   if (word == "greedy") reply.actual.registers = 4096;
   return reply;
 }
@@ -166,7 +166,7 @@ CompareReply compare(const CompareRequest& request) {
   reply.ratio = reply.b.median_us / reply.a.median_us;
   // "wide" makes the comparison a tie, whatever the medians say.
   const double width =
-      asked(request.config_b) == "wide" || asked(request.config_a) == "wide" ? 1 : 0.001;
+      asked(request.config_b) == "wide" || asked(request.config_a) == "wide" ? 1 : 1e-9;
   reply.ratio_lo = reply.ratio - width;
   reply.ratio_hi = reply.ratio + width;
   return reply;

@@ -1,0 +1,120 @@
+#include "autotune/tune/audit.h"
+
+#include "test/support/tuning.h"
+
+namespace autotune::tune {
+namespace {
+
+using test::h200;
+using test::Setting;
+
+struct Fixture {
+  Fixture() {
+    auto started = worker::CompilePool::start({AUTOTUNE_FAKE_WORKER}, 2);
+    REQUIRE(started);
+    pool.emplace(std::move(*started));
+    Problem bf16 = test::small_problem();
+    bf16.dtype = bf16.out_dtype = DType::bf16;
+    space = *io::default_space("gemm");
+    auto made = search::make_plan(bf16, h200(), space, limits);
+    REQUIRE(made);
+    plan = std::move(*made);
+  }
+  AuditReport run(const AuditOptions& options) {
+    const std::atomic<bool> never{false};
+    auto report = audit(
+        plan, h200(), space, limits, options, *pool, memo,
+        [this](std::int64_t done, std::int64_t total) {
+          last = {done, total};
+        },
+        never);
+    INFO((report ? std::string() : report.error().message));
+    REQUIRE(report);
+    return std::move(*report);
+  }
+  std::optional<worker::CompilePool> pool;
+  search::Space space;
+  search::Limits limits;
+  search::Plan plan;
+  CompiledMemo memo;
+  std::pair<std::int64_t, std::int64_t> last;
+};
+
+}  // namespace
+
+TEST_CASE("an audit of survivors counts what was compiled and how far the estimates are off") {
+  Fixture fixture;
+  const AuditReport report = fixture.run({20, 0, 3});
+  CHECK(report.compiled == 20);
+  CHECK(report.clean());
+  CHECK(report.sampled == 0);
+  CHECK(report.registers.samples == 20);
+  CHECK(report.registers.p90 >= report.registers.median);
+  CHECK(fixture.last == std::pair<std::int64_t, std::int64_t>(20, 20));
+  CHECK(report.findings.empty());
+}
+
+TEST_CASE("rejected configs whose code fits the device are found") {
+  Fixture fixture;
+  const AuditReport report = fixture.run({0, 40, 3});
+  REQUIRE(report.sampled > 0);
+  // The fake cubins differ from the truth only in what the compiler decides, so what the device's
+  // limits reject is confirmed by them.
+  for (const std::string& finding : report.findings) {
+    CHECK(finding.find("was rejected, but can run") != std::string::npos);
+  }
+  CHECK(static_cast<std::int64_t>(report.findings.size()) == report.false_rejects);
+}
+
+TEST_CASE("failures, mismatches and false passes are findings") {
+  for (const auto& [word, text] : {std::pair<std::string, std::string>("fail", "does not compile"),
+                                   {"narrow", "the cubin has"},
+                                   {"greedy", "cannot run: out of resource: registers"},
+                                   {"abort", "signal 6"}}) {
+    INFO(word);
+    const Setting rules("AUTOTUNE_FAKE_RULES", "THREADS=>" + word);
+    Fixture fixture;
+    const AuditReport report = fixture.run({5, 0, 3});
+    CHECK_FALSE(report.clean());
+    REQUIRE(report.findings.size() >= 5);
+    CHECK(report.findings[0].find(text) != std::string::npos);
+    CHECK(report.failed == (word == "fail" || word == "abort" ? 5 : 0));
+    CHECK(report.mismatches == (word == "narrow" ? 5 : 0));
+    CHECK(report.false_passes == (word == "greedy" || word == "narrow" ? 5 : 0));
+  }
+}
+
+TEST_CASE("spills are counted against what was predicted") {
+  const Setting rules("AUTOTUNE_FAKE_RULES", "THREADS=>spill");
+  Fixture fixture;
+  const AuditReport report = fixture.run({10, 40, 3});
+  CHECK(report.spill_missed == 10);
+  if (fixture.plan.rejected.count("predicted_spill")) {
+    CHECK(report.spill_predicted > 0);
+    CHECK(report.spill_right == report.spill_predicted);
+  }
+}
+
+TEST_CASE("a memo spares what was compiled before") {
+  const test::FakeLog log;
+  Fixture fixture;
+  fixture.run({15, 0, 3});
+  const std::size_t first = log.lines("compile").size();
+  CHECK(first == 15);
+  const AuditReport again = fixture.run({15, 0, 3});
+  CHECK(again.compiled == 15);
+  CHECK(log.lines("compile").size() == first);
+}
+
+TEST_CASE("a stopped audit is cancelled and leaves no false memory") {
+  Fixture fixture;
+  const std::atomic<bool> stop{true};
+  const auto stopped = audit(
+      fixture.plan, h200(), fixture.space, fixture.limits, {10, 0, 3}, *fixture.pool, fixture.memo,
+      [](auto, auto) {}, stop);
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().code == ErrorCode::cancelled);
+  CHECK(fixture.memo.empty());
+}
+
+}  // namespace autotune::tune

@@ -1,0 +1,106 @@
+#include "autotune/tune/bench.h"
+
+#include "search/plan.h"
+#include "test/support/tuning.h"
+
+namespace autotune::tune {
+namespace {
+
+using test::h200;
+using test::Setting;
+
+BenchOptions fake_bench() {
+  BenchOptions options;
+  options.jobs = 2;
+  options.worker = AUTOTUNE_FAKE_WORKER;
+  return options;
+}
+
+std::vector<BenchItem> items(std::size_t count) {
+  const Problem problem = test::small_problem();
+  const auto plan = search::make_plan(problem, h200(), test::small_space(), {});
+  REQUIRE(plan);
+  REQUIRE(plan->survivors.size() >= count);
+  std::vector<BenchItem> items;
+  for (std::size_t i = 0; i < count; ++i) items.push_back({problem, plan->survivors[i].config});
+  return items;
+}
+
+const std::atomic<bool> kNever{false};
+
+}  // namespace
+
+TEST_CASE("bench times what it is given, in order") {
+  const auto asked = items(4);
+  std::vector<std::string> seen;
+  const auto rows = bench(
+      asked, h200(), 0, fake_bench(), nullptr,
+      [&](const BenchRow& row) { seen.push_back(to_string(row.config)); }, kNever);
+  REQUIRE(rows);
+  REQUIRE(rows->size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const BenchRow& row = (*rows)[i];
+    CHECK(row.outcome == Outcome::ok);
+    CHECK(row.config == asked[i].config);
+    CHECK(seen[i] == to_string(row.config));
+    CHECK(row.measurement.median_us == Approx(test::fake_time_us(seen[i])));
+    bool measured = false;
+    const double floor = floor_us(h200(), row.problem.dtype, flops(row.problem),
+                                  compulsory_bytes(row.problem), &measured);
+    CHECK(row.floor_percent == Approx(100 * floor / row.measurement.median_us));
+    CHECK_FALSE(row.baseline);
+  }
+}
+
+TEST_CASE("bench compares with the baseline in pairs") {
+  BenchOptions options = fake_bench();
+  options.baseline = true;
+  const auto rows = bench(
+      items(1), h200(), 0, options, nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  const BenchRow& row = rows->front();
+  REQUIRE(row.baseline);
+  CHECK(row.baseline->name == "cublasLt #3");
+  CHECK(row.baseline->candidates == 64);
+  CHECK(row.speedup == Approx(row.baseline->median_us / row.measurement.median_us));
+  CHECK(row.speedup_lo < row.speedup);
+  CHECK(row.speedup_hi > row.speedup);
+}
+
+TEST_CASE("a config that cannot run is a row with its reason and is never compiled") {
+  const test::FakeLog log;
+  auto asked = items(2);
+  const auto huge =
+      parse_config("mma:block_m=256,block_n=256,block_k=64,stages=8", *find_family("gemm"));
+  REQUIRE(huge);
+  asked[0].config = *huge;
+  asked[0].problem.dtype = asked[0].problem.out_dtype = DType::bf16;
+  const auto rows = bench(
+      asked, h200(), 0, fake_bench(), nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  CHECK((*rows)[0].outcome == Outcome::pruned);
+  CHECK_FALSE((*rows)[0].log.empty());
+  CHECK((*rows)[1].outcome == Outcome::ok);
+  CHECK(log.lines("compile").size() == 1);
+}
+
+TEST_CASE("a failing config is a row, and the rows after it are timed") {
+  const auto asked = items(3);
+  const Setting rules("AUTOTUNE_FAKE_RULES", to_string(asked[0].config) + "=>kill");
+  const auto rows = bench(
+      asked, h200(), 0, fake_bench(), nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  CHECK((*rows)[0].outcome == Outcome::faulted);
+  CHECK((*rows)[1].outcome == Outcome::ok);
+  CHECK((*rows)[2].outcome == Outcome::ok);
+}
+
+TEST_CASE("a stopped bench is cancelled") {
+  const std::atomic<bool> stop{true};
+  const auto rows = bench(
+      items(1), h200(), 0, fake_bench(), nullptr, [](const BenchRow&) {}, stop);
+  REQUIRE_FALSE(rows);
+  CHECK(rows.error().code == ErrorCode::cancelled);
+}
+
+}  // namespace autotune::tune

@@ -1,0 +1,111 @@
+#include "autotune/tune/finalists.h"
+
+#include "test/support/catch.h"
+
+namespace autotune::tune {
+namespace {
+
+Trial trial(double us, std::int64_t smem) {
+  Trial trial;
+  trial.measurement.median_us = us;
+  trial.predicted.smem_bytes = smem;
+  return trial;
+}
+
+// Replies with fixed medians and an interval of the given half width around their ratio.
+struct Bout {
+  double a;
+  double b;
+  double width;
+};
+Pairing replies(std::vector<Bout> bouts, int* asked = nullptr) {
+  return [bouts = std::move(bouts), next = std::size_t{0}, asked](
+             const Trial&, const Trial&) mutable -> Expected<std::optional<worker::CompareReply>> {
+    REQUIRE(next < bouts.size());
+    const Bout& bout = bouts[next++];
+    if (asked) ++*asked;
+    worker::CompareReply reply;
+    reply.a.median_us = bout.a;
+    reply.b.median_us = bout.b;
+    reply.ratio = bout.b / bout.a;
+    reply.ratio_lo = reply.ratio - bout.width;
+    reply.ratio_hi = reply.ratio + bout.width;
+    return reply;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("one clear leader needs no final") {
+  std::vector<Trial> trials{trial(20, 1), trial(10, 9), trial(12, 1)};
+  const auto standing = settle(trials, 0, replies({}));
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+  CHECK_FALSE(standing->tie);
+  CHECK(standing->lead_percent == Approx(20));
+  CHECK(standing->timed_again.empty());
+}
+
+TEST_CASE("the pairing overrules what was measured before") {
+  std::vector<Trial> trials{trial(10, 1), trial(10.1, 9)};
+  const auto standing = settle(trials, std::nullopt, replies({{10.4, 10.0, 0.001}}));
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+  CHECK(trials[1].measurement.median_us == 10.0);
+  CHECK(trials[0].measurement.median_us == 10.4);
+  CHECK(standing->lead_percent == Approx(4));
+  CHECK(standing->timed_again == std::set<std::size_t>{0, 1});
+}
+
+TEST_CASE("a tie goes to fewer resources and is said to be one") {
+  std::vector<Trial> trials{trial(10, 9), trial(10.1, 1)};
+  const auto standing = settle(trials, std::nullopt, replies({{10, 10.02, 0.01}}));
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+  CHECK(standing->tie);
+}
+
+TEST_CASE("the default config is not beaten by a tie that was slower") {
+  for (const double challenger : {10.02, 9.98}) {
+    std::vector<Trial> trials{trial(10.1, 9), trial(10, 1)};  // the default needs more
+    const auto standing = settle(trials, 0, replies({{challenger, 10.0, 0.01}}));
+    REQUIRE(standing);
+    CHECK(standing->tie);
+    CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
+    CHECK(trials[standing->winner].measurement.median_us <= trials[0].measurement.median_us);
+  }
+}
+
+TEST_CASE("the default is timed beside a winner that came close to it") {
+  int asked = 0;
+  std::vector<Trial> trials{trial(10.4, 5), trial(10, 5), trial(10.1, 5), trial(10.2, 5)};
+  const auto standing = settle(
+      trials, 0, replies({{10, 10.1, 0.001}, {10, 10.2, 0.001}, {10.5, 10.4, 0.001}}, &asked));
+  REQUIRE(standing);
+  CHECK(asked == 3);
+  CHECK(standing->winner == 0);
+  CHECK_FALSE(standing->tie);
+}
+
+TEST_CASE("where no pairing is possible the first measurement decides") {
+  std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
+  const auto standing = settle(
+      trials, 0, [](const Trial&, const Trial&) -> Expected<std::optional<worker::CompareReply>> {
+        return std::optional<worker::CompareReply>();
+      });
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+  CHECK_FALSE(standing->tie);
+}
+
+TEST_CASE("an error of the pairing ends the final") {
+  std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
+  const auto standing = settle(
+      trials, 0, [](const Trial&, const Trial&) -> Expected<std::optional<worker::CompareReply>> {
+        return fail(ErrorCode::no_gpu, "gone");
+      });
+  REQUIRE_FALSE(standing);
+  CHECK(standing.error().code == ErrorCode::no_gpu);
+}
+
+}  // namespace autotune::tune

@@ -1,0 +1,348 @@
+#include "autotune/tune/tuner.h"
+
+#include <set>
+
+#include "test/support/tuning.h"
+
+namespace autotune::tune {
+namespace {
+
+using test::fake_options;
+using test::FakeLog;
+using test::h200;
+using test::open_store;
+using test::Setting;
+using test::small_problem;
+using test::TemporaryFolder;
+using test::tuned;
+using test::Watcher;
+
+std::string hash_of(const Trial& trial, const Problem& problem) {
+  return source_hash(trial.config, traits_of(problem), h200());
+}
+
+}  // namespace
+
+TEST_CASE("every strategy finds the known best, and it is crowned") {
+  for (const char* strategy : {"exhaustive", "random", "model"}) {
+    INFO(strategy);
+    const TemporaryFolder folder;
+    cache::Store store = open_store(folder);
+    Watcher watcher;
+    const Problem problem = small_problem();
+    const TuneResult result = tuned(fake_options(strategy), problem, &store, watcher);
+    REQUIRE(watcher.plans.size() == 1);
+    const search::Plan& plan = watcher.plans[0];
+    CHECK(plan.survivors.size() >= 12);
+    CHECK(to_string(result.winner.config) == test::fastest(plan));
+    CHECK(result.match == "exact");
+    CHECK(result.crowned);
+    CHECK_FALSE(result.cancelled);
+    CHECK(result.default_us == Approx(test::fake_time_us(to_string(plan.default_config().config))));
+    CHECK(result.winner.measurement.median_us <= result.default_us);
+
+    const auto winner = store.winner(problem_key(problem), fingerprint(h200()));
+    REQUIRE(winner);
+    REQUIRE(*winner);
+    CHECK((*winner)->trial.key.config == to_string(result.winner.config));
+    CHECK((*winner)->trial.key.compiler == "nvrtc 99.0");
+    CHECK((*winner)->default_us == Approx(result.default_us));
+    CHECK(watcher.warnings.empty());
+  }
+}
+
+TEST_CASE("each trial is told and stored once, and the counts add up") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  Watcher watcher;
+  const Problem problem = small_problem();
+  const TuneResult result = tuned(fake_options(), problem, &store, watcher);
+  const std::size_t survivors = watcher.plans[0].survivors.size();
+  CHECK(watcher.trials.size() == survivors);
+  std::set<std::string> configs;
+  for (const Trial& trial : watcher.trials) configs.insert(to_string(trial.config));
+  CHECK(configs.size() == survivors);
+  CHECK(result.outcomes.at("ok") == static_cast<std::int64_t>(survivors));
+  const auto rows = store.trials(problem_key(problem), fingerprint(h200()));
+  REQUIRE(rows);
+  CHECK(rows->size() == survivors);
+  CHECK(watcher.progress.back().measured == static_cast<std::int64_t>(survivors));
+  CHECK(watcher.progress.back().total == static_cast<std::int64_t>(survivors));
+  CHECK(watcher.progress.back().best_us ==
+        Approx(test::fake_time_us(to_string(result.winner.config))));
+}
+
+TEST_CASE("configs that differ only in run-time parameters share one compilation") {
+  const FakeLog log;
+  Watcher watcher;
+  const Problem problem = small_problem();
+  tuned(fake_options(), problem, nullptr, watcher);
+  std::set<std::string> codes;
+  for (const Trial& trial : watcher.trials) codes.insert(hash_of(trial, problem));
+  REQUIRE(codes.size() < watcher.trials.size());
+  CHECK(log.lines("compile").size() == codes.size());
+  CHECK(log.lines("measure").size() == watcher.trials.size());
+}
+
+TEST_CASE("a second problem of the same traits compiles nothing again, nor does a second run") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  FakeLog log;
+  Watcher watcher;
+  {
+    const std::atomic<bool> never{false};
+    auto tuner = Tuner::create(h200(), 0, fake_options());
+    REQUIRE(tuner);
+    REQUIRE(tuner->tune(small_problem(1000), &store, watcher, never));
+    CHECK(log.lines("compile").size() > 0);
+    log.clear();
+    REQUIRE(tuner->tune(small_problem(2000), &store, watcher, never));
+    CHECK(log.lines("compile").empty());
+  }
+  log.clear();
+  tuned(fake_options(), small_problem(3000), &store, watcher);
+  CHECK(log.lines("compile").empty());
+  CHECK_FALSE(log.lines("measure").empty());
+}
+
+TEST_CASE("what the cache holds is not measured again, unless asked") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  FakeLog log;
+  Watcher first;
+  const Problem problem = small_problem();
+  const TuneResult before = tuned(fake_options(), problem, &store, first);
+  log.clear();
+  Watcher second;
+  const TuneResult again = tuned(fake_options(), problem, &store, second);
+  CHECK(log.lines("measure").empty());
+  CHECK(again.reused == static_cast<std::int64_t>(first.trials.size()));
+  CHECK(again.outcomes == before.outcomes);
+  CHECK(again.winner.config == before.winner.config);
+  Watcher third;
+  TuneOptions fresh = fake_options();
+  fresh.fresh = true;
+  const TuneResult measured = tuned(fresh, problem, &store, third);
+  CHECK(measured.reused == 0);
+  CHECK(log.lines("measure").size() == first.trials.size());
+}
+
+TEST_CASE("failures of every kind are trials, are stored, and are remembered") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  // Rules for single codes and configs, made from a first look at the plan.
+  Watcher look;
+  TuneOptions options = fake_options();
+  tuned(options, problem, nullptr, look);
+  const search::Plan& plan = look.plans[0];
+  const KernelTraits traits = traits_of(problem);
+  std::vector<std::string> words = {"fail",   "abort", "spill", "serialise", "greedy",
+                                    "refuse", "wrong", "fault", "kill"};
+  std::string rules;
+  std::set<std::string> used = {source_hash(plan.default_config().config, traits, h200())};
+  std::map<std::string, Outcome> expected;
+  const std::map<std::string, Outcome> outcome_of = {
+      {"fail", Outcome::compile_failed}, {"abort", Outcome::compile_crashed},
+      {"spill", Outcome::spilled},       {"serialise", Outcome::serialised},
+      {"greedy", Outcome::over_budget},  {"refuse", Outcome::launch_failed},
+      {"wrong", Outcome::wrong_result},  {"fault", Outcome::faulted},
+      {"kill", Outcome::faulted}};
+  std::size_t next = 0;
+  for (const search::Candidate& candidate : plan.survivors) {
+    if (next == words.size()) break;
+    const std::string hash = source_hash(candidate.config, traits, h200());
+    if (!used.insert(hash).second) continue;
+    const std::string& word = words[next++];
+    std::string needle = to_string(candidate.config);
+    if (next <= 5) {
+      needle.clear();
+      for (const auto& [name, value] :
+           candidate.config.kernel->definitions(candidate.config, traits, h200())) {
+        needle += name + "=" + value + "\n";
+      }
+    }
+    rules += needle + "=>" + word + "|";
+    expected[hash + word] = outcome_of.at(word);
+  }
+  REQUIRE(next == words.size());
+  const Setting setting("AUTOTUNE_FAKE_RULES", rules);
+  const FakeLog log;
+  Watcher watcher;
+  const TuneResult result = tuned(options, problem, &store, watcher);
+  for (const auto& [word, outcome] : outcome_of) {
+    INFO(word);
+    CHECK(result.outcomes.count(std::string(to_string(outcome))) == 1);
+  }
+  CHECK(result.outcomes.at("faulted") == 2);
+  CHECK(result.outcomes.at("ok") > 0);
+  for (const Trial& trial : watcher.trials) {
+    if (trial.outcome == Outcome::over_budget) {
+      REQUIRE(trial.verdict);
+      CHECK(trial.verdict->rule == Rule::registers);
+    }
+    if (trial.outcome == Outcome::compile_crashed) {
+      CHECK(trial.log.find("signal 6") != std::string::npos);
+    }
+  }
+  const auto rows = store.trials(problem_key(problem), fingerprint(h200()));
+  REQUIRE(rows);
+  CHECK(rows->size() == watcher.trials.size());
+
+  // Without the rules everything would work, but what failed is remembered.
+  const Setting none("AUTOTUNE_FAKE_RULES", "");
+  Watcher again;
+  CHECK(tuned(options, problem, &store, again).outcomes == result.outcomes);
+  options.limits.keep_slow = true;
+  Watcher slow;
+  const TuneResult kept = tuned(options, problem, &store, slow);
+  CHECK(kept.outcomes.count("spilled") == 0);
+  CHECK(kept.outcomes.at("faulted") == 2);
+}
+
+TEST_CASE("a cubin that differs from its prediction stops the run with both numbers") {
+  const Setting setting("AUTOTUNE_FAKE_RULES", "THREADS=>narrow");
+  Watcher watcher;
+  const std::atomic<bool> never{false};
+  const auto result = test::tune_once(fake_options(), small_problem(), nullptr, watcher, never);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::failed);
+  const int threads = watcher.plans[0].default_config().resources.threads;
+  CHECK(result.error().message.find("predicted " + std::to_string(threads)) != std::string::npos);
+  CHECK(result.error().message.find("the cubin has " + std::to_string(threads / 2)) !=
+        std::string::npos);
+}
+
+TEST_CASE("when nothing works the error says what became of the configs") {
+  const Setting setting("AUTOTUNE_FAKE_RULES", "THREADS=>fail");
+  Watcher watcher;
+  const std::atomic<bool> never{false};
+  const auto result = test::tune_once(fake_options(), small_problem(), nullptr, watcher, never);
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == ErrorCode::failed);
+  CHECK(result.error().message.find("compile_failed") != std::string::npos);
+  CHECK(result.error().message.find("error: as asked") != std::string::npos);
+}
+
+TEST_CASE("without a compiler or GPU the error says so") {
+  const std::atomic<bool> never{false};
+  for (const auto& [word, code] :
+       {std::pair("no_compiler", ErrorCode::no_compiler), std::pair("no_gpu", ErrorCode::no_gpu)}) {
+    const Setting setting("AUTOTUNE_FAKE_HELLO", word);
+    Watcher watcher;
+    const auto result = test::tune_once(fake_options(), small_problem(), nullptr, watcher, never);
+    REQUIRE_FALSE(result);
+    CHECK(result.error().code == code);
+  }
+}
+
+TEST_CASE("a bound on trials is kept, and holds the default config") {
+  for (const char* strategy : {"exhaustive", "random", "model"}) {
+    TuneOptions options = fake_options(strategy);
+    options.max_trials = 5;
+    Watcher watcher;
+    const TuneResult result = tuned(options, small_problem(), nullptr, watcher);
+    CHECK(watcher.trials.size() == 5);
+    CHECK(result.default_us > 0);
+    CHECK(watcher.progress.back().total == 5);
+  }
+}
+
+TEST_CASE("a budget is respected, and gives an answer however small it is") {
+  const Setting slow("AUTOTUNE_FAKE_RULES", "THREADS=>slow");
+  TuneOptions options = fake_options();
+  options.space = test::small_space(3);
+  for (const double budget : {0.001, 1.0}) {
+    options.budget_seconds = budget;
+    Watcher watcher;
+    const TuneResult result = tuned(options, small_problem(), nullptr, watcher);
+    CHECK(result.default_us > 0);
+    CHECK(result.winner.measurement.median_us <= result.default_us);
+    CHECK(watcher.trials.size() < watcher.plans[0].survivors.size());
+    CHECK(result.seconds < budget + 5);
+    CHECK_FALSE(result.cancelled);
+  }
+}
+
+TEST_CASE("a stopped run keeps what was measured") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  std::atomic<bool> stop{false};
+  Watcher watcher;
+  watcher.stop = &stop;
+  watcher.stop_after = 4;
+  const auto result = test::tune_once(fake_options(), small_problem(), &store, watcher, stop);
+  REQUIRE(result);
+  CHECK(result->cancelled);
+  CHECK(watcher.trials.size() >= 4);
+  CHECK(watcher.trials.size() < watcher.plans[0].survivors.size());
+  const auto rows = store.trials(problem_key(small_problem()), fingerprint(h200()));
+  REQUIRE(rows);
+  CHECK(rows->size() == watcher.trials.size());
+
+  const std::atomic<bool> at_once{true};
+  Watcher nobody;
+  const auto nothing = test::tune_once(fake_options(), small_problem(), nullptr, nobody, at_once);
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().code == ErrorCode::cancelled);
+}
+
+TEST_CASE("a restricted run records its trials and never crowns") {
+  const Problem problem = small_problem();
+  TuneOptions capped = fake_options();
+  capped.limits.max_smem = 100 * 1024;
+  TuneOptions custom = fake_options();
+  custom.space.built_in = false;
+  TuneOptions excluding = fake_options();
+  const auto pattern = parse_pattern("simt:block_k=4096", *find_family("gemm"));
+  if (pattern) excluding.limits.excludes.push_back(*pattern);
+  TuneOptions few_sms = fake_options();
+  few_sms.limits.max_sms = 8;
+  for (const TuneOptions& options : {capped, custom, few_sms}) {
+    const TemporaryFolder folder;
+    cache::Store store = open_store(folder);
+    Watcher watcher;
+    const TuneResult result = tuned(options, problem, &store, watcher);
+    CHECK_FALSE(result.crowned);
+    const auto winner = store.winner(problem_key(problem), fingerprint(h200()));
+    REQUIRE(winner);
+    CHECK_FALSE(*winner);
+    const auto rows = store.trials(problem_key(problem), fingerprint(h200()));
+    REQUIRE(rows);
+    // Times on a part of the device are kept apart from those of the whole.
+    CHECK(rows->empty() == (options.limits.max_sms > 0));
+  }
+}
+
+TEST_CASE("a short run does not replace the winner of a long one") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  Watcher watcher;
+  const TuneResult whole = tuned(fake_options(), problem, &store, watcher);
+  TuneOptions brief = fake_options("model");
+  brief.max_trials = 1;
+  for (const bool fresh : {false, true}) {
+    brief.fresh = fresh;
+    const TuneResult again = tuned(brief, problem, &store, watcher);
+    CHECK(again.winner.config == whole.winner.config);
+  }
+}
+
+TEST_CASE("a cache that cannot be written costs one warning") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  // The schema is taken away under the open store.
+  Watcher watcher;
+  {
+    std::ofstream garbage(store.path(), std::ios::trunc);
+    garbage << std::string(1 << 16, 'x');
+  }
+  const TuneResult result = tuned(fake_options(), small_problem(), &store, watcher);
+  CHECK(result.winner.measurement.median_us > 0);
+  CHECK_FALSE(result.crowned);
+  CHECK(watcher.warnings.size() >= 1);
+  CHECK(watcher.warnings.size() <= 2);  // reading and writing
+}
+
+}  // namespace autotune::tune
