@@ -101,6 +101,10 @@ class HostTwin {
   virtual std::vector<Term> register_terms(const Config& config,
                                            const KernelTraits& traits) const = 0;
 
+  // The one among all configs that launch the same code on the same tiles in the same order (they
+  // differ in run-time parameters only, such as the tile order of a single row of tiles).
+  virtual Config canonical(const Config& config, const Problem& problem) const = 0;
+
   virtual std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
                                               const DeviceSpec& device) const = 0;
   virtual LaunchPlan launch_plan(const Config& config, const Problem& problem,

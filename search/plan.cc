@@ -1,7 +1,9 @@
 #include "search/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
+#include <unordered_set>
 
 #include "search/funnel.h"
 #include "search/request.h"
@@ -12,6 +14,28 @@ namespace {
 Candidate candidate_of(const Request& request, const Config& config, const Resources& resources) {
   return {config, resources,
           predict_us(config, request.problem, *request.device, resources, request.limits->max_sms)};
+}
+
+struct CodeAndOrder {
+  std::size_t operator()(const Config& config) const {
+    std::size_t hash = std::hash<const void*>{}(config.kernel);
+    for (const std::int32_t value : config.values) {
+      hash = hash * 31 + static_cast<std::size_t>(value);
+    }
+    return hash;
+  }
+};
+
+// Of survivors that launch the very same work, keeps the first.
+std::int64_t drop_same_launches(const Problem& problem, std::vector<Candidate>& ranked) {
+  std::unordered_set<Config, CodeAndOrder> seen;
+  seen.reserve(ranked.size());
+  const auto kept = std::remove_if(ranked.begin(), ranked.end(), [&](const Candidate& candidate) {
+    return !seen.insert(candidate.config.kernel->canonical(candidate.config, problem)).second;
+  });
+  const auto dropped = std::distance(kept, ranked.end());
+  ranked.erase(kept, ranked.end());
+  return dropped;
 }
 
 }  // namespace
@@ -46,6 +70,8 @@ Expected<Plan> make_plan(const Request& request) {
   plan.generated = funnel.generated();
   plan.rejected = funnel.rejected();
   std::sort(plan.survivors.begin(), plan.survivors.end(), ranks_before);
+  const std::int64_t same = drop_same_launches(plan.problem, plan.survivors);
+  if (same > 0) plan.rejected["same_launch"] = same;
   return plan;
 }
 

@@ -23,10 +23,12 @@ struct Candidate {
 // The order of a plan: predicted time, then fewer resources, then the parameters' values.
 bool ranks_before(const Candidate& a, const Candidate& b);
 
+// Rejections are counted by rule: "structure:<constraint>", a Rule's name, or "same_launch" for
+// what differs from a better-placed survivor in nothing that reaches the GPU.
 struct Plan {
   Problem problem;                               // checked
   std::int64_t generated = 0;                    // = survivors + sum of rejected
-  std::map<std::string, std::int64_t> rejected;  // rule name (structure:<constraint>) -> count
+  std::map<std::string, std::int64_t> rejected;  // rule -> count; see above
   std::vector<Candidate> survivors;      // fastest first as predicted; ties by fewer resources
   std::vector<std::string> unsupported;  // "simt: fp32 only", kernels that generated nothing
 

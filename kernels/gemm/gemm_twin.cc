@@ -16,6 +16,20 @@ std::int64_t tiles_of(const Config& config, const Problem& problem) {
   return tiles_m * tiles_n;  // below 2^62: both dimensions are below 2^31
 }
 
+// Tile order: the last two parameters.
+std::int32_t& raster(Config& config) {
+  return config.values[config.kernel->parameters().size() - 2];
+}
+std::int32_t& swizzle(Config& config) {
+  return config.values[config.kernel->parameters().size() - 1];
+}
+std::int32_t raster(const Config& config) {
+  return config.values[config.kernel->parameters().size() - 2];
+}
+std::int32_t swizzle(const Config& config) {
+  return config.values[config.kernel->parameters().size() - 1];
+}
+
 std::int64_t grid_of(const Config& config, const Problem& problem, int max_sms) {
   const std::int64_t tiles = tiles_of(config, problem);
   // Blocks loop over tiles, and no more blocks than SMs leaves at most one on each.
@@ -42,6 +56,21 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem, cons
   r.barriers = 1;
   r.grid = grid_of(config, problem, max_sms);
   return r;
+}
+
+Config GemmTwin::canonical(const Config& config, const Problem& problem) const {
+  const std::int64_t tiles_m = ceil_div(problem.m, block_m(config));
+  const std::int64_t tiles_n = ceil_div(problem.n, block_n(config));
+  const std::int64_t across = raster(config) != 0 ? tiles_m : tiles_n;
+  Config same = config;
+  if (tiles_m == 1 || tiles_n == 1) {
+    raster(same) = 0;  // a single line of tiles has one order
+    swizzle(same) = 1;
+  } else if (swizzle(config) >= across) {
+    raster(same) = 1 - raster(config);  // one walk over all is the plain walk the other way
+    swizzle(same) = 1;
+  }
+  return same;
 }
 
 LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem, const DeviceSpec&,

@@ -25,6 +25,7 @@ class GemmTwin : public HostTwin {
  public:
   Resources resources(const Config& config, const Problem& problem, const DeviceSpec& device,
                       int max_sms) const final;
+  Config canonical(const Config& config, const Problem& problem) const final;
   LaunchPlan launch_plan(const Config& config, const Problem& problem, const DeviceSpec& device,
                          const DevicePointers& pointers, int max_sms) const final;
   std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
@@ -33,9 +34,6 @@ class GemmTwin : public HostTwin {
 
  protected:
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
-  // Run-time parameters: 0 walks along m, 1 along n; tiles of the other direction per walk.
-  virtual std::int32_t raster(const Config& config) const = 0;
-  virtual std::int32_t swizzle(const Config& config) const = 0;
   // Constants of this kernel beside the traits and the compile-time parameters.
   virtual std::vector<Definition> layout_definitions(const Config& config,
                                                      const KernelTraits& traits) const = 0;
@@ -44,10 +42,16 @@ class GemmTwin : public HostTwin {
                          Work& work) const = 0;
 };
 
-// Every GEMM kernel has these three first.
+// The parameters of every GEMM kernel begin with these three.
 inline std::int32_t block_m(const Config& config) { return config.values[0]; }
 inline std::int32_t block_n(const Config& config) { return config.values[1]; }
 inline std::int32_t block_k(const Config& config) { return config.values[2]; }
+
+// And these two, known at run time, last.
+inline constexpr Parameter kRaster{"raster", 0,    1,
+                                   0,        true, "consecutive blocks walk along m (0) or n (1)"};
+inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
+                                    4,         true, "tiles of the other direction per walk"};
 
 extern const HostTwin& mma_kernel;
 extern const HostTwin& simt_kernel;

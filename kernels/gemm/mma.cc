@@ -12,7 +12,7 @@ extern const std::string_view gemm_mma_source;
 namespace autotune::gemm {
 namespace {
 
-enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN, kRaster, kSwizzle };
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN };
 
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 4096, 128, false, "rows of C per block"},
@@ -21,8 +21,8 @@ constexpr Parameter kParameters[] = {
     {"stages", 2, 64, 3, false, "k tiles in flight"},
     {"warps_m", 1, 64, 2, false, "warps along m"},
     {"warps_n", 1, 64, 2, false, "warps along n"},
-    {"raster", 0, 1, 0, true, "consecutive blocks walk along m (0) or n (1)"},
-    {"swizzle", 1, 64, 4, true, "tiles of the other direction per walk"},
+    kRaster,
+    kSwizzle,
 };
 
 using Values = ParameterValuesArray;
@@ -182,8 +182,6 @@ class Mma final : public GemmTwin {
     const Values& v = config.values;
     return {layout_of(v, traits).total(), threads_of(v), 1, estimate(v, traits), live(v)};
   }
-  std::int32_t raster(const Config& config) const override { return config.values[kRaster]; }
-  std::int32_t swizzle(const Config& config) const override { return config.values[kSwizzle]; }
 
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits& traits) const override {

@@ -12,17 +12,7 @@ extern const std::string_view gemm_simt_source;
 namespace autotune::gemm {
 namespace {
 
-enum Index {
-  kBlockM,
-  kBlockN,
-  kBlockK,
-  kStages,
-  kThreadM,
-  kThreadN,
-  kMinBlocks,
-  kRaster,
-  kSwizzle
-};
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kThreadM, kThreadN, kMinBlocks };
 
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 4096, 128, false, "rows of C per block"},
@@ -32,8 +22,8 @@ constexpr Parameter kParameters[] = {
     {"thread_m", 1, 64, 8, false, "rows of C per thread"},
     {"thread_n", 1, 64, 8, false, "columns of C per thread"},
     {"min_blocks", 1, 8, 1, false, "blocks per SM that registers must leave room for"},
-    {"raster", 0, 1, 0, true, "consecutive blocks walk along m (0) or n (1)"},
-    {"swizzle", 1, 64, 4, true, "tiles of the other direction per walk"},
+    kRaster,
+    kSwizzle,
 };
 
 constexpr std::int64_t kPad = 4;  // words at the end of each row of a tile
@@ -149,8 +139,6 @@ class Simt final : public GemmTwin {
     const Values& v = config.values;
     return {ring_bytes(v), threads_of(v), v[kMinBlocks], estimate(v), live(v)};
   }
-  std::int32_t raster(const Config& config) const override { return config.values[kRaster]; }
-  std::int32_t swizzle(const Config& config) const override { return config.values[kSwizzle]; }
 
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits&) const override {

@@ -68,6 +68,7 @@ class Fake final : public HostTwin {
   std::vector<Term> smem_terms(const Config&, const KernelTraits&) const override { return {}; }
   std::vector<Term> thread_terms(const Config&) const override { return {}; }
   std::vector<Term> register_terms(const Config&, const KernelTraits&) const override { return {}; }
+  Config canonical(const Config& config, const Problem&) const override { return config; }
   std::vector<Definition> definitions(const Config&, const KernelTraits&,
                                       const DeviceSpec&) const override {
     return {};

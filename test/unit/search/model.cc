@@ -59,12 +59,14 @@ TEST_CASE("a large bf16 GEMM on an H200 prefers large tiles, 64x64 warp tiles, 3
 TEST_CASE(
     "one row against large weights prefers small tiles, deep stages, and reads at DRAM's rate") {
   const Plan plan = plan_on(kH200, gemm(1, 4096, 4096));
-  for (std::size_t i = 0; i < 20; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     const Shape s = shape_of(plan.survivors[i].config);
     INFO(to_string(plan.survivors[i].config));
     CHECK(s.block_m == 16);
     CHECK(s.block_n <= 64);
-    CHECK((s.stages - 1) * s.block_n * s.block_k * 2 >= 16384);  // bytes of weights in flight
+    // Bytes of weights in flight, for each SM.
+    const double per_block = (s.stages - 1) * s.block_n * s.block_k * 2;
+    CHECK(per_block * static_cast<double>(plan.survivors[i].resources.grid) / 132 >= 24576);
   }
   // Reading the weights alone takes 11.4 us there.
   CHECK(plan.default_config().predicted_us > 10);
