@@ -21,6 +21,7 @@ struct MeasureWorker::Impl {
 
   Slot slot;
   std::string request;
+  std::uint64_t id = 0;                    // of the measurement that was submitted last
   bool unsent = false;                     // the request waits for a worker that is ready
   bool at_work = false;                    // a worker has it
   std::optional<std::string> answer;       // bytes of a reply
@@ -80,14 +81,15 @@ struct MeasureWorker::Impl {
       unsent = false;
       at_work = true;
     }
-    if (refused || answer || lost_at_work) return;
+    const bool rests = slot.state() == Slot::State::idle && !at_work;
+    if (refused || answer || lost_at_work || rests) return;
     Slot::wait(std::span(&slot, 1), limit);
     look();
   }
 
   // Until there is an answer, a loss or an error, or `limit`.
   void run(Clock::time_point limit) {
-    for (bool last = false; !last && !refused && !answer && !lost_at_work;) {
+    for (bool last = false; (unsent || at_work) && !last && !refused;) {
       last = Clock::now() >= limit;
       turn(limit);
     }
@@ -117,8 +119,6 @@ struct MeasureWorker::Impl {
     if (poisons(reply.outcome)) renew();
     return reply;
   }
-
-  std::uint64_t id = 0;  // of the request that submit() took last
 };
 
 MeasureWorker::MeasureWorker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -116,6 +116,7 @@ CompileReply compile(const CompileRequest& request) {
   for (const auto& [name, value] : request.definitions) {
     if (name == "THREADS") reply.actual.max_threads = std::atoi(value.c_str());
   }
+  if (reply.actual.max_threads > 512) reply.actual.registers = 64;  // 1024 x 64 fill an SM
   if (word == "fail") {
     reply.outcome = Outcome::compile_failed;
     reply.cubin.clear();

@@ -1,0 +1,155 @@
+// The tuner itself killed at random moments, and a disk that is full.
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "test/support/tuning.h"
+
+namespace autotune::tune {
+namespace {
+
+using test::fake_options;
+using test::FakeLog;
+using test::h200;
+using test::open_store;
+using test::small_problem;
+using test::TemporaryFolder;
+using test::tuned;
+using test::Watcher;
+
+bool alive(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string id;
+  std::string name;
+  std::string state;
+  return (file >> id >> name >> state) && state != "Z" && state != "X";
+}
+
+// Tunes in a child process; kills it after `delay` where that is not zero. True when it finished.
+bool tune_in_child(const std::filesystem::path& folder, std::chrono::microseconds delay) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto store = cache::Store::open(folder / "cache.db", cache::Access::read_write);
+    if (!store) _exit(2);
+    auto tuner = Tuner::create(h200(), 0, fake_options());
+    Watcher watcher;
+    const std::atomic<bool> never{false};
+    const bool ok = tuner && tuner->tune(small_problem(), &*store, watcher, never);
+    _exit(ok ? 0 : 1);
+  }
+  if (delay.count() > 0) {
+    std::this_thread::sleep_for(delay);
+    kill(child, SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string integrity(const std::filesystem::path& file) {
+  sqlite3* db = nullptr;
+  std::string answer = "cannot be opened";
+  if (sqlite3_open(file.c_str(), &db) == SQLITE_OK) {
+    sqlite3_exec(
+        db, "PRAGMA integrity_check",
+        [](void* to, int, char** values, char**) {
+          *static_cast<std::string*>(to) = values[0];
+          return 0;
+        },
+        &answer, nullptr);
+  }
+  sqlite3_close(db);
+  return answer;
+}
+
+}  // namespace
+
+TEST_CASE("a tuner killed at random moments loses at most the trial in flight and resumes") {
+  std::mt19937 random(20);
+  std::size_t resumed = 0;
+  for (int round = 0; round < 25; ++round) {
+    const TemporaryFolder folder;
+    FakeLog log;
+    const auto delay = std::chrono::microseconds(1000 + random() % 120'000);
+    const bool finished = tune_in_child(folder.path(), delay);
+    for (const std::string& pid : log.lines("pid")) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      while (alive(std::stoi(pid)) && std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      CHECK_FALSE(alive(std::stoi(pid)));  // no orphan
+    }
+    const std::vector<std::string> before = log.lines("measure");
+    if (std::filesystem::exists(folder.path() / "cache.db")) {
+      CHECK(integrity(folder.path() / "cache.db") == "ok");
+    }
+    log.clear();
+
+    cache::Store store = open_store(folder);
+    CHECK(store.message().empty());
+    Watcher watcher;
+    const TuneResult result = tuned(fake_options(), small_problem(), &store, watcher);
+    CHECK(to_string(result.winner.config) == test::fastest(watcher.plans[0]));
+    CHECK(result.reused <= static_cast<std::int64_t>(before.size()));
+    // Two at most are in flight: one that is being written down while the next is measured.
+    CHECK(result.reused + 2 >= static_cast<std::int64_t>(before.size()));
+    CHECK(log.lines("measure").size() + static_cast<std::size_t>(result.reused) ==
+          watcher.trials.size());
+    if (!finished && result.reused > 0) ++resumed;
+  }
+  CHECK(resumed > 0);
+}
+
+TEST_CASE("a full disk costs a warning, not the result") {
+  const TemporaryFolder folder;
+  { cache::Store store = open_store(folder); }
+  const pid_t child = fork();
+  if (child == 0) {
+    // Writes beyond this size fail, as on a full disk; the database exists already.
+    signal(SIGXFSZ, SIG_IGN);
+    cache::Store store = open_store(folder);
+    const rlim_t size = std::filesystem::file_size(folder.path() / "cache.db") + 8192;
+    const rlimit limit{size, size};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    auto tuner = Tuner::create(h200(), 0, fake_options());
+    Watcher watcher;
+    const std::atomic<bool> never{false};
+    if (!tuner) _exit(2);
+    const auto result = tuner->tune(small_problem(), &store, watcher, never);
+    if (!result) _exit(3);
+    if (result->winner.measurement.median_us <= 0 || result->crowned) _exit(4);
+    _exit(watcher.warnings.size() == 1 ? 0 : 5);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(integrity(folder.path() / "cache.db") == "ok");
+}
+
+TEST_CASE(
+    "a measuring worker that faults, hangs or is killed is a trial each, and the search goes on") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  Watcher look;
+  tuned(fake_options(), small_problem(), nullptr, look);
+  const auto& survivors = look.plans[0].survivors;
+  REQUIRE(survivors.size() > 4);
+  const test::Setting rules("AUTOTUNE_FAKE_RULES", to_string(survivors[1].config) + "=>kill|" +
+                                                       to_string(survivors[2].config) + "=>exit|" +
+                                                       to_string(survivors[3].config) + "=>fault");
+  Watcher watcher;
+  const TuneResult result = tuned(fake_options(), small_problem(), &store, watcher);
+  CHECK(result.outcomes.at("faulted") == 3);
+  CHECK(result.outcomes.at("ok") == static_cast<std::int64_t>(survivors.size()) - 3);
+  const auto rows = store.trials(problem_key(small_problem()), fingerprint(h200()));
+  REQUIRE(rows);
+  CHECK(rows->size() == survivors.size());
+}
+
+}  // namespace autotune::tune
