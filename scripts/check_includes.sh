@@ -39,8 +39,8 @@ ours && room != "autotune" && header != "autotune/types.h" && target != room {
 }
 FILENAME !~ /^autotune\/cli\// && header ~ /^autotune\/cli\// { wrong("the command line is on top of all else") }
 FILENAME ~ /^autotune\/(worker|io)\// && header ~ /^autotune\/gpu\// { wrong("no CUDA here") }
-FILENAME ~ /^autotune\/(lookup|gpu)\// && header ~ /^autotune\/(tune|worker)\// {
-  wrong("looking up and launching know nothing of tuning")
+FILENAME ~ /^autotune\/(lookup|gpu|worker|io)\// && header ~ /^autotune\/tune\// {
+  wrong("only the command line and the tuner itself know the tuner")
 }
 {
   only_in("^(cuda|cublas|nvrtc|nvml|cupti|driver_types|vector_types)", "autotune/gpu/", "CUDA headers")
