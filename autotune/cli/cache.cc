@@ -163,7 +163,7 @@ Expected<int> remove(const Options& options, Output& output) {
   }
   const auto removed = store->remove(options.pattern);
   if (!removed) return tl::unexpected(removed.error());
-  output.result(fmt::format("Removed {}.\n", counted(*removed, "row")));
+  output.result(fmt::format("Removed {}.\n", counted(*removed, "trial")));
   const io::CacheRemoveJson document{store->path().string(), *removed};
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   return kExitDone;

@@ -11,19 +11,21 @@ Expected<std::filesystem::path> cache_path(const Options& options) {
 
 Expected<std::optional<cache::Store>> open_store(const Options& options, cache::Access access,
                                                  Output& output) {
+  const auto go_on = [&output](const Error& why) {
+    output.warn(why.message + "; going on without a cache");
+    return std::optional<cache::Store>();
+  };
   const auto path = cache_path(options);
-  auto store = path ? cache::Store::open(*path, access)
-                    : Expected<cache::Store>(tl::unexpected(path.error()));
-  if (store) {
-    if (!store->message().empty()) output.warn(store->message());
-    return std::optional<cache::Store>(*std::move(store));
+  if (!path) return go_on(path.error());
+  auto store = cache::Store::open(*path, access);
+  if (!store) {
+    const ErrorCode code = store.error().code;
+    const bool refused = code == ErrorCode::io_failed || code == ErrorCode::busy;
+    if (refused) return go_on(store.error());
+    return tl::unexpected(store.error());
   }
-  const Error& error = store.error();
-  if (error.code == ErrorCode::foreign_file || error.code == ErrorCode::corrupt_file) {
-    return tl::unexpected(error);
-  }
-  output.warn(error.message + "; going on without a cache");
-  return std::optional<cache::Store>();
+  if (!store->message().empty()) output.warn(store->message());
+  return std::optional<cache::Store>(*std::move(store));
 }
 
 }  // namespace autotune::cli

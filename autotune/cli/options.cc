@@ -123,7 +123,9 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
     command.add_flag(entry.flag, options.*entry.member, entry.help)->group(entry.group);
   }
   if ((sets & kOutput) != 0) {
-    command.add_flag("-v,--verbose", options.verbose, "Say more; twice for still more")
+    command
+        .add_flag("-v,--verbose", options.verbose,
+                  "Say more: every config as it is tried, every problem's whole plan")
         ->group(kGroupOutput);
   }
 }

@@ -43,7 +43,7 @@ enum OptionSet : std::uint32_t {
   kProblem = 1u << 2,     // what is computed
   kDevice = 1u << 3,      // --device, --gpu-spec
   kSpace = 1u << 4,       // --space, --max-smem, --exclude, --keep-slow
-  kMaxSms = 1u << 5,      //
+  kMaxSms = 1u << 5,      // --max-sms
   kCache = 1u << 6,       // --cache
   kOutput = 1u << 7,      // --json, -q, -v
   kPlan = 1u << 8,        // --compile, --audit

@@ -13,8 +13,7 @@ namespace {
 
 spdlog::level::level_enum level_of(int verbosity) {
   if (verbosity < 0) return spdlog::level::err;
-  if (verbosity == 0) return spdlog::level::warn;
-  return verbosity == 1 ? spdlog::level::info : spdlog::level::debug;
+  return verbosity == 0 ? spdlog::level::warn : spdlog::level::info;
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Streams {
 class Output {
  public:
   // `json`: empty (none), "-" (stdout; text then goes to stderr), or a file.
-  // `verbosity`: -1 with -q, 0, then one per -v.
+  // `verbosity`: -1 with -q, 0, or more with -v.
   Output(const Streams& streams, std::string json, int verbosity);
 
   bool quiet() const { return verbosity_ < 0; }

@@ -48,7 +48,8 @@ std::string Table::str() const {
   const auto line = [&](const std::vector<std::string>& cells) {
     std::string joined;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      joined += "  " + padded(cells[i], widths[i], columns_[i].align);
+      joined += "  ";
+      joined += padded(cells[i], widths[i], columns_[i].align);
     }
     joined.erase(joined.find_last_not_of(' ') + 1);
     text += joined + "\n";
@@ -62,7 +63,7 @@ std::string grouped(std::int64_t number) {
   std::string digits = fmt::format("{}", number);
   const std::ptrdiff_t first = number < 0 ? 1 : 0;
   for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   }
   return digits;
 }

@@ -98,8 +98,11 @@ std::string result_text(const io::TuneRowJson& row) {
         {"default", fmt::format("{}, the {} is {:.2f} times as fast", microseconds(row.default_us),
                                 best, row.default_us / row.median_us)});
   }
-  table.add({"lead", row.tie ? "a tie with the second, within the noise"
-                             : percent(row.lead_percent) + " over the second"});
+  if (row.tie) {
+    table.add({"lead", "a tie with the second, within the noise"});
+  } else if (row.lead_percent > 0) {
+    table.add({"lead", percent(row.lead_percent) + " over the second"});
+  }
   table.add({"trials",
              fmt::format("{} in {}{}", outcomes_text(row.trials), duration(row.seconds),
                          row.reused > 0 ? fmt::format(" ({} from the cache)", row.reused) : "")});

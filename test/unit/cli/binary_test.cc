@@ -103,7 +103,7 @@ TEST_CASE("the cache's commands on a cache of their own") {
   CHECK(shell("cache list" + option).out == "No winners.\n");
   CHECK_FALSE(std::filesystem::exists(file));
   CHECK(shell("cache remove" + option).code == 2);
-  CHECK(shell("cache remove --all" + option).out == "Removed 0 rows.\n");
+  CHECK(shell("cache remove --all" + option).out == "Removed 0 trials.\n");
   const Ran sound = shell("cache verify" + option + " --json -");
   CHECK(sound.code == 0);
   CHECK(json::parse(sound.out)["findings"].empty());
