@@ -1,5 +1,6 @@
 // The library: the best known configuration of a problem on the GPU at hand, and a kernel to launch
-// it. Nothing here throws, prints or exits; the caller's CUDA context and stream are used as they are.
+// it. Nothing here throws, prints or exits; the caller's CUDA context and stream are used as they
+// are.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,12 @@ struct BestOptions {
 };
 
 struct BestConfig {
-  Problem problem;          // with every default filled in
-  std::string device;       // the GPU it was chosen for: "NVIDIA H200"
-  std::string config;       // canonical: "mma:block_m=128,..."
+  Problem problem;     // with every default filled in
+  std::string device;  // the GPU it was chosen for: "NVIDIA H200"
+  std::string config;  // canonical: "mma:block_m=128,..."
   Match match = Match::default_config;
-  std::string from_problem; // the tuned problem it stems from, where not this one
-  double median_us = 0;     // as measured when tuned (for from_problem, if any); 0: never measured
+  std::string from_problem;  // the tuned problem it stems from, where not this one
+  double median_us = 0;      // as measured when tuned (for from_problem, if any); 0: never measured
 };
 
 // What to run `problem` with. Errors: bad_input (the problem or device name), nothing_fits, no_gpu

@@ -31,7 +31,7 @@ struct Parameter {
 
 struct Config {
   const HostTwin* kernel = nullptr;  // registry object, lives for the whole program
-  ParameterValuesArray values{};   // in the order of kernel->parameters(); the rest is 0
+  ParameterValuesArray values{};     // in the order of kernel->parameters(); the rest is 0
 
   friend bool operator==(const Config&, const Config&) = default;
 };

@@ -39,8 +39,8 @@ struct ArchLimits {
   int sub_partitions = 4;            // a block's warps round up to this for the register check
   int named_barriers = 16;
   int cluster_portable = 1;
-  std::uint32_t features = 0;             // Feature bits
-  std::vector<std::string> mma_dtypes;    // "f16", "bf16", "tf32", ...
+  std::uint32_t features = 0;           // Feature bits
+  std::vector<std::string> mma_dtypes;  // "f16", "bf16", "tf32", ...
 
   bool has(Feature feature) const { return (features & static_cast<std::uint32_t>(feature)) != 0; }
 };
@@ -67,9 +67,9 @@ struct DeviceSpec {
   std::vector<std::string> derived;     // names of fields that are SMs x clock x rate ("p")
 
   // Measured on such a GPU where known, else 0 / empty and the datasheet's numbers serve.
-  double launch_us = 0;                  // an empty kernel between two events
-  double measured_f16_bf16_tflops = 0;   // sustained in short bursts on random inputs
-  std::vector<ReadPoint> cold_read_us;   // time to read so many MiB from cold DRAM, ascending
+  double launch_us = 0;                 // an empty kernel between two events
+  double measured_f16_bf16_tflops = 0;  // sustained in short bursts on random inputs
+  std::vector<ReadPoint> cold_read_us;  // time to read so many MiB from cold DRAM, ascending
 };
 
 // "NVIDIA H100 80GB HBM3" -> "nvidia-h100-80gb-hbm3".

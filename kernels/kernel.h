@@ -38,26 +38,26 @@ struct Term {
 struct Work {
   enum class Unit : std::uint8_t { tensor, ffma };
   Unit unit = Unit::tensor;
-  double unit_rate = 1.0;        // share of the device's peak that this instruction can reach
+  double unit_rate = 1.0;  // share of the device's peak that this instruction can reach
   std::int64_t tiles_m = 0;
   std::int64_t tiles_n = 0;
-  std::int64_t k_tiles = 0;      // per output tile
+  std::int64_t k_tiles = 0;  // per output tile
   std::int64_t block_m = 0;
   std::int64_t block_n = 0;
   std::int64_t block_k = 0;
   std::int64_t split_k = 1;
   int stages = 1;
   int warps = 1;
-  double flops_per_k_tile = 0;        // of one block, padding included
-  double smem_bytes_per_k_tile = 0;   // read and written in shared memory by one block
-  double load_bytes_per_k_tile = 0;   // fetched from L2 or DRAM by one block
+  double flops_per_k_tile = 0;              // of one block, padding included
+  double smem_bytes_per_k_tile = 0;         // read and written in shared memory by one block
+  double load_bytes_per_k_tile = 0;         // fetched from L2 or DRAM by one block
   double load_instructions_per_k_tile = 0;  // copy instructions issued per thread
-  double store_bytes_per_tile = 0;    // epilogue, C read included when beta != 0
-  double a_bytes = 0;                 // whole operands, unpadded
+  double store_bytes_per_tile = 0;          // epilogue, C read included when beta != 0
+  double a_bytes = 0;                       // whole operands, unpadded
   double b_bytes = 0;
   double c_bytes = 0;
-  bool raster_along_n = false;        // tile order: consecutive blocks walk along n
-  int swizzle = 1;                    // width of a group of tiles in the other direction
+  bool raster_along_n = false;  // tile order: consecutive blocks walk along n
+  int swizzle = 1;              // width of a group of tiles in the other direction
 };
 
 struct DevicePointers {
@@ -122,7 +122,7 @@ struct Family {
 };
 
 std::span<const Family* const> families();
-const Family* find_family(std::string_view name);          // nullptr where unknown
+const Family* find_family(std::string_view name);  // nullptr where unknown
 const HostTwin* find_kernel(const Family& family, std::string_view name);
 
 // SHA-256 (hex) of everything that decides the compiled code: source, entry, definitions. With the

@@ -11,12 +11,12 @@ struct Resources {
   std::int32_t static_smem_bytes = 0;  // static shared memory per block
   std::int32_t threads = 0;            // per block, the sum over roles
   std::int32_t min_blocks = 1;         // second number of __launch_bounds__
-  std::int32_t registers = 0;          // estimate per thread; search::check caps it at the launch cap
-  std::int32_t register_demand = 0;    // what must be live at once: above the cap ptxas spills
-  std::int32_t barriers = 0;           // named barriers, 0 included
-  std::int32_t cluster = 1;            // blocks per cluster
-  std::int64_t grid = 0;               // blocks of the whole launch
-  std::int64_t workspace_bytes = 0;    // device memory besides A, B and C
+  std::int32_t registers = 0;        // estimate per thread; search::check caps it at the launch cap
+  std::int32_t register_demand = 0;  // what must be live at once: above the cap ptxas spills
+  std::int32_t barriers = 0;         // named barriers, 0 included
+  std::int32_t cluster = 1;          // blocks per cluster
+  std::int64_t grid = 0;             // blocks of the whole launch
+  std::int64_t workspace_bytes = 0;  // device memory besides A, B and C
   // Registers per thread without which the code cannot be compiled at all. ptxas 13.0 spills rather
   // than fail, down to 24; an instruction whose operands must be in registers needs more.
   std::int32_t min_registers = 24;
@@ -32,7 +32,7 @@ struct ActualResources {
   std::int32_t barriers = 0;
   std::int32_t max_threads = 0;  // CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK as compiled
   std::int32_t cluster = 1;
-  bool serialised = false;       // ptxas serialised wgmma (C7510 and the like)
+  bool serialised = false;  // ptxas serialised wgmma (C7510 and the like)
 
   friend bool operator==(const ActualResources&, const ActualResources&) = default;
 };

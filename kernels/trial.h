@@ -14,13 +14,13 @@ namespace autotune {
 
 struct Measurement {
   double median_us = 0;
-  double relative_error = 0;   // standard error of the median / median
+  double relative_error = 0;  // standard error of the median / median
   int samples = 0;
   double result_error = 0;     // |out - ref|_F / |ref|_F
   double max_error_ratio = 0;  // largest element error / its bound
   double sm_mhz = 0;           // NVML clock after measuring, 0 where unknown
   bool throttled = false;
-  bool raced = false;          // stopped early because it was clearly behind
+  bool raced = false;  // stopped early because it was clearly behind
 };
 
 struct Trial {

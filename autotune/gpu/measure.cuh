@@ -80,7 +80,8 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Reads `count` 16-byte words so that whatever the L2 held is evicted, without a dirty line. The
 // store depends on the data, so the reads stay; it never happens for the bytes that the host set.
-extern "C" __global__ void __launch_bounds__(512) flush_l2(const uint4* data, u64 count, u32* sink) {
+extern "C" __global__ void __launch_bounds__(512)
+    flush_l2(const uint4* data, u64 count, u32* sink) {
   u32 mix = 0;
   const u64 step = thread_count();
 #pragma unroll 8
@@ -127,8 +128,8 @@ struct ReferenceArgs {
 
 constexpr int kTile = 64;
 constexpr int kDepth = 16;
-constexpr int kSide = 16;             // 16 x 16 threads
-constexpr int kPer = kTile / kSide;   // 4 x 4 results each
+constexpr int kSide = 16;            // 16 x 16 threads
+constexpr int kPer = kTile / kSide;  // 4 x 4 results each
 constexpr int kPitch = kTile + 2;
 
 // Loads a kTile x kDepth piece, zero outside the operand. `extent`: how many lines (rows of A,
@@ -150,7 +151,8 @@ __device__ __forceinline__ void load_piece(double (*piece)[kPitch], const void* 
 
 // out = alpha * A * B + beta * C, accumulated in double, rounded once to the output type. Plain on
 // purpose: everything else is checked against it.
-extern "C" __global__ void __launch_bounds__(kSide* kSide) reference_gemm(const ReferenceArgs args) {
+extern "C" __global__ void __launch_bounds__(kSide* kSide)
+    reference_gemm(const ReferenceArgs args) {
   __shared__ double a[kDepth][kPitch];
   __shared__ double b[kDepth][kPitch];
   const i64 tiles_n = (args.n + kTile - 1) / kTile;
@@ -186,8 +188,8 @@ extern "C" __global__ void __launch_bounds__(kSide* kSide) reference_gemm(const 
       if (row >= args.m || column >= args.n) continue;
       double value = args.alpha * sum[i][j];
       if (args.beta != 0) {
-        value += args.beta *
-                 load_element(args.c, row * args.c_row_stride + column, args.out_storage);
+        value +=
+            args.beta * load_element(args.c, row * args.c_row_stride + column, args.out_storage);
       }
       store_element(args.out, row * args.n + column, args.out_storage, float(value));
     }

@@ -11,18 +11,18 @@
 
 constexpr int kWarpM = BLOCK_M / WARPS_M;
 constexpr int kWarpN = BLOCK_N / WARPS_N;
-constexpr int kStepBytes = 32;                          // k of one instruction, in bytes
-constexpr int kStepK = kStepBytes / kElementBytes;      // 16 or 8 elements
-constexpr int kSteps = BLOCK_K / kStepK;                // per k tile
-constexpr int kTilesM = kWarpM / 16;                    // 16 x 8 instruction tiles of a warp
+constexpr int kStepBytes = 32;                      // k of one instruction, in bytes
+constexpr int kStepK = kStepBytes / kElementBytes;  // 16 or 8 elements
+constexpr int kSteps = BLOCK_K / kStepK;            // per k tile
+constexpr int kTilesM = kWarpM / 16;                // 16 x 8 instruction tiles of a warp
 constexpr int kTilesN = kWarpN / 8;
 constexpr int kChunkElements = 16 / kElementBytes;
 
 static_assert(THREADS == 32 * WARPS_M * WARPS_N, "threads");
 static_assert(kSteps >= 2 && kSteps % 2 == 0, "two fragment buffers alternate over an even number");
 
-// One operand's tile in shared memory: rows of 16-byte chunks, the chunk index XORed with the row so
-// that the eight rows of one ldmatrix lie in eight different bank groups.
+// One operand's tile in shared memory: rows of 16-byte chunks, the chunk index XORed with the row
+// so that the eight rows of one ldmatrix lie in eight different bank groups.
 template <bool kKMajor, int kExtent>
 struct Tile {
   static constexpr int kRows = kKMajor ? kExtent : BLOCK_K;
@@ -156,10 +156,10 @@ __device__ __forceinline__ u32 round_tf32(u32 bits) {
 // d += a * b on one 16 x 8 x (16 or 8) tile.
 __device__ __forceinline__ void multiply(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 #if __CUDA_ARCH__ >= 800
-#define AT_MMA(shape_and_types)                                                          \
-  asm volatile("mma.sync.aligned." shape_and_types                                       \
-               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"      \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                          \
+#define AT_MMA(shape_and_types)                                                     \
+  asm volatile("mma.sync.aligned." shape_and_types                                  \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                     \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
   if constexpr (DTYPE == DTYPE_BF16) {
     AT_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
@@ -171,11 +171,12 @@ __device__ __forceinline__ void multiply(float (&d)[4], const u32 (&a)[4], u32 b
 #undef AT_MMA
 #else
   // sm_75 multiplies 8 deep: the same fragments in two halves.
-#define AT_MMA(a0, a1, b)                                                                \
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"                        \
-               " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n"                  \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                          \
-               : "r"(a0), "r"(a1), "r"(b))
+#define AT_MMA(a0, a1, b)                                      \
+  asm volatile(                                                \
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"       \
+      " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])         \
+      : "r"(a0), "r"(a1), "r"(b))
   AT_MMA(a[0], a[1], b0);
   AT_MMA(a[2], a[3], b1);
 #undef AT_MMA
@@ -293,8 +294,8 @@ __device__ __forceinline__ void store_pieces(char* target, const u8* source, int
 }
 
 // The warp's buffer to C, in pieces as wide as C's rows are aligned; ragged ends by element.
-__device__ __forceinline__ void store_strip(const WarpBuffer& buffer, const GemmArgs& args, i64 row0,
-                                            int rows_left, i64 col0, int cols_left) {
+__device__ __forceinline__ void store_strip(const WarpBuffer& buffer, const GemmArgs& args,
+                                            i64 row0, int rows_left, i64 col0, int cols_left) {
   constexpr int kPieces = kWarpN * kOutBytes / 16;  // per row
   constexpr int kPieceElements = 16 / kOutBytes;
   const int lane = threadIdx.x % 32;
@@ -305,7 +306,8 @@ __device__ __forceinline__ void store_strip(const WarpBuffer& buffer, const Gemm
     const int col = (piece % kPieces) * kPieceElements;
     if ((16 * kPieces % 32 == 0 || row < 16) && row < rows_left && col < cols_left) {
       const u8* source = buffer.rows[row] + col * kOutBytes;
-      char* target = static_cast<char*>(args.c) + ((row0 + row) * args.ldc + col0 + col) * kOutBytes;
+      char* target =
+          static_cast<char*>(args.c) + ((row0 + row) * args.ldc + col0 + col) * kOutBytes;
       const int bytes = min((cols_left - col) * kOutBytes, 16);
       if (ALIGN_C == 16 && bytes == 16) {
         store_pieces<uint4>(target, source, bytes);

@@ -1,11 +1,12 @@
 // fp32 GEMM on the FFMA units: exact fp32 products and sums, any architecture.
 //
-// A block computes block_m x block_n of C with one thread_m x thread_n register tile per thread. Both
-// operands lie in shared memory as [k][row], so that a thread reads its rows as 16-byte vectors; an
-// operand that is contiguous along k is transposed on the way in by 4-byte asynchronous copies.
+// A block computes block_m x block_n of C with one thread_m x thread_n register tile per thread.
+// Both operands lie in shared memory as [k][row], so that a thread reads its rows as 16-byte
+// vectors; an operand that is contiguous along k is transposed on the way in by 4-byte asynchronous
+// copies.
 //
-// Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, THREAD_M, THREAD_N, THREADS, MIN_BLOCKS, and
-// the layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_STAGE_BYTES, SMEM_BYTES.
+// Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, THREAD_M, THREAD_N, THREADS, MIN_BLOCKS,
+// and the layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_STAGE_BYTES, SMEM_BYTES.
 
 constexpr int kThreadsM = BLOCK_M / THREAD_M;
 constexpr int kThreadsN = BLOCK_N / THREAD_N;
@@ -43,8 +44,8 @@ __device__ __forceinline__ void copy_words(float* shared, const float* global, i
 template <bool kKMajor, int kExtent, int kAlign>
 struct Loader {
   static constexpr int kPitch = kExtent + kPad;
-  static constexpr int kWords = (!kKMajor && kAlign == 16) ? 4 : 1;        // per copy
-  static constexpr int kAcross = kKMajor ? BLOCK_K : kExtent / kWords;     // copies side by side
+  static constexpr int kWords = (!kKMajor && kAlign == 16) ? 4 : 1;     // per copy
+  static constexpr int kAcross = kKMajor ? BLOCK_K : kExtent / kWords;  // copies side by side
   static constexpr int kLines = kKMajor ? kExtent : BLOCK_K;
   static constexpr int kLineStep = THREADS / kAcross > 0 ? THREADS / kAcross : 1;
   static constexpr int kAcrossStep = THREADS < kAcross ? THREADS : kAcross;
@@ -81,7 +82,8 @@ struct Loader {
           const int left = across_left - j * kAcrossStep * kWords;
           const bool inside = i * kLineStep < lines_left && left > 0;
           const int step = j * kAcrossStep * kWords;
-          const int shared_step = kKMajor ? i * kLineStep + step * kPitch : i * kLineStep * kPitch + step;
+          const int shared_step =
+              kKMajor ? i * kLineStep + step * kPitch : i * kLineStep * kPitch + step;
           copy_words<kWords * 4>(target + shared_step, source + step,
                                  inside ? min(left * 4, kWords * 4) : 0);
         }
@@ -110,14 +112,16 @@ __device__ __forceinline__ void read_rows(float (&out)[kCount], const float* row
   }
 }
 
-// Position in the block's tile of a thread's i-th row: vectors of neighbouring threads are adjacent.
+// Position in the block's tile of a thread's i-th row: vectors of neighbouring threads are
+// adjacent.
 template <int kVector, int kThreads>
 __device__ __forceinline__ int position(int thread, int i) {
   return (i / kVector) * kThreads * kVector + thread * kVector + i % kVector;
 }
 
-__device__ __forceinline__ void store_tile(const GemmArgs& args, const float (&acc)[THREAD_M][THREAD_N],
-                                           i64 row0, i64 col0, int ty, int tx) {
+__device__ __forceinline__ void store_tile(const GemmArgs& args,
+                                           const float (&acc)[THREAD_M][THREAD_N], i64 row0,
+                                           i64 col0, int ty, int tx) {
   float* c = static_cast<float*>(args.c);
 #pragma unroll
   for (int i = 0; i < THREAD_M; ++i) {
