@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# For one GPU of every compute capability and four problems: compiles sampled survivors of the
-# pruning and sampled rejects, and counts what the resource model got wrong. Prints one line each;
-# fails on any finding.
-#   --sample N     survivors and rejects to compile per line (default 200)
+# For one GPU of every compute capability and the problems of configs/suites/gemm_audit.yaml:
+# compiles sampled survivors of the pruning and sampled rejects, and counts what the resource model
+# got wrong. Fails on any finding.
+#   --sample N     survivors and rejects to compile per problem (default 200)
 #   --gpu SLUG     only this GPU (repeatable)
 #   --bin FILE     the autotune executable (default build/release/bin/autotune)
-#   --json FOLDER  keeps each plan's JSON there
+#   --json FOLDER  keeps the plans' JSON there
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 sample=200
@@ -38,35 +38,26 @@ if [ ${#gpus[@]} -eq 0 ]; then
     }' configs/gpus/*.yaml | sort -V | cut -d' ' -f2)
 fi
 
-# number KEY FILE: the first value of "KEY" in a JSON file, "?" where there is none.
-number() { grep -oE "\"$1\": *[0-9.]+" "$2" 2>/dev/null | head -n 1 | grep -oE '[0-9.]+$' || echo '?'; }
-
-format='%-4s  %-26s  %-15s  %-5s  %9s  %8s  %6s  %10s  %8s  %12s  %13s\n'
-printf "$format" cc gpu problem dtype survivors compiled failed mismatches sampled false_passes \
-  false_rejects
+# The plans of one GPU share a process, so that what they have in common is compiled once.
 findings=0
 for gpu in "${gpus[@]}"; do
   cc=$(cc_of "$gpu")
   dtype=bf16
   [ "$cc" != 7.5 ] || dtype=fp16  # no bf16 before 8.0
-  for problem in 4096x4096x4096 1000x1524x4096 1x4096x4096 100x1524x512; do
-    IFS=x read -r m n k <<<"$problem"
-    json=$folder/$gpu-$problem.json
-    rc=0
-    "$autotune" plan gemm --m "$m" --n "$n" --k "$k" --dtype "$dtype" --device "$gpu" \
-      --compile "$sample" --audit "$sample" --json "$json" >"$json.log" 2>&1 </dev/null || rc=$?
-    printf "$format" "$cc" "$gpu" "$problem" "$dtype" "$(number survivors "$json")" \
-      "$(number compiled "$json")" "$(number failed "$json")" "$(number mismatches "$json")" \
-      "$(number sampled "$json")" "$(number false_passes "$json")" "$(number false_rejects "$json")"
-    if [ "$rc" -ne 0 ]; then
-      findings=$((findings + 1))
-      say "exit code $rc:"
-      tail -n 12 "$json.log" >&2
-    fi
-  done
+  log=$folder/$gpu.log
+  rc=0
+  "$autotune" plan --suite gemm_audit --dtype "$dtype" --device "$gpu" --compile "$sample" \
+    --audit "$sample" --json "$folder/$gpu.json" >"$log" 2>&1 </dev/null || rc=$?
+  printf '%s, compute capability %s\n' "$gpu" "$cc"
+  grep -E '^(gemm|Compiled|Audited) ' "$log" | sed 's/^/  /' || true
+  if [ "$rc" -ne 0 ]; then
+    findings=$((findings + 1))
+    say "exit code $rc:"
+    tail -n 12 "$log" >&2
+  fi
 done
 if [ "$findings" -ne 0 ]; then
-  say "Audit: $findings of the lines above have findings."
+  say "Audit: $findings of the GPUs above have findings."
   exit 1
 fi
 echo "Audit: no findings."
