@@ -106,7 +106,8 @@ struct Loader {
   __device__ __forceinline__ void load(u32 tile, int k_left) {
     // Bytes of a chunk that exist; along the contiguous direction the same for all of its rows.
     const int contiguous_left = kKMajor ? k_left : extent_left;
-    const int valid = min(max((contiguous_left - chunk * kChunkElements) * kElementBytes, 0), 16);
+    const int valid =
+        min(max(contiguous_left - chunk * kChunkElements, 0), kChunkElements) * kElementBytes;
     const int rows_left = (kKMajor ? extent_left : k_left) - row;
     const char* source = pointer;
 #pragma unroll

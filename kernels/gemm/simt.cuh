@@ -85,7 +85,7 @@ struct Loader {
           const int shared_step =
               kKMajor ? i * kLineStep + step * kPitch : i * kLineStep * kPitch + step;
           copy_words<kWords * 4>(target + shared_step, source + step,
-                                 inside ? min(left * 4, kWords * 4) : 0);
+                                 inside ? min(left, kWords) * 4 : 0);
         }
       }
       source += line_step;

@@ -94,3 +94,22 @@ TEST_CASE("default configs are right on 24 problems per dtype and layout") {
     REQUIRE(!measurer->lost());
   }
 }
+
+TEST_CASE("operands whose lines are longer than 2^31 bytes are read to their end") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  const DeviceSpec& device = measurer->gpu().spec;
+  if (device.dram_bytes < std::int64_t{16} << 30) return;  // the operands take 10 GiB
+  // A is column-major: its only line holds all of m.
+  for (const Problem& problem : {test::gemm((1 << 30) + 33, 1, 1, DType::bf16, Layout::nn),
+                                 test::gemm((1 << 29) + 33, 1, 1, DType::tf32, Layout::nn),
+                                 test::gemm((1 << 29) + 33, 1, 1, DType::fp32, Layout::nn)}) {
+    worker::MeasureRequest request = test::default_request(problem, device);
+    request.options.max_samples = 1;
+    INFO(describe(problem) << " with " << request.config);
+    const auto reply = measurer->measure(request);
+    INFO(reply.log);
+    CHECK(reply.outcome == Outcome::ok);
+    REQUIRE(!measurer->lost());
+  }
+}
