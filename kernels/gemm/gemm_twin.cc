@@ -32,8 +32,10 @@ std::int32_t swizzle(const Config& config) {
 
 std::int64_t grid_of(const Config& config, const Problem& problem, int max_sms) {
   const std::int64_t tiles = tiles_of(config, problem);
-  // Blocks loop over tiles, and no more blocks than SMs leaves at most one on each.
-  return max_sms > 0 ? std::min<std::int64_t>(tiles, max_sms) : tiles;
+  // Blocks loop over tiles, and no more blocks than SMs leaves at most one on each. They count
+  // tiles in 32 bits: more than a grid could have are too many for a short one as well.
+  const bool countable = tiles <= std::numeric_limits<std::int32_t>::max();
+  return max_sms > 0 && countable ? std::min<std::int64_t>(tiles, max_sms) : tiles;
 }
 
 std::string upper(std::string_view name) {
@@ -89,7 +91,8 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem, c
   args.tiles_m = static_cast<int>(ceil_div(problem.m, block_m(config)));
   args.tiles_n = static_cast<int>(ceil_div(problem.n, block_n(config)));
   args.raster = raster(config);
-  args.swizzle = swizzle(config);
+  // A walk wider than there are tiles is as wide as there are; the device multiplies in 32 bits.
+  args.swizzle = std::min(swizzle(config), args.raster != 0 ? args.tiles_m : args.tiles_n);
   args.alpha = static_cast<float>(problem.alpha);
   args.beta = static_cast<float>(problem.beta);
 
