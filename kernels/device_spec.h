@@ -19,7 +19,8 @@ enum class Feature : std::uint32_t {
   tcgen05 = 1u << 4,
 };
 
-// Limits of a compute capability; bytes and counts. Source: configs/gpus/compute_capabilities.yaml.
+// Limits of a compute capability; bytes and counts. All numbers, and their sources, stand in
+// configs/gpus/compute_capabilities.yaml.
 struct ArchLimits {
   int cc = 0;        // 90 for 9.0
   std::string arch;  // --gpu-architecture, "sm_90a"
@@ -27,18 +28,18 @@ struct ArchLimits {
   std::int64_t smem_optin_per_block = 0;     // limit of dynamic shared memory after the opt-in
   std::int64_t smem_reserved_per_block = 0;  // taken by the driver from each block's share
   std::int64_t smem_granularity = 0;
-  std::int64_t static_smem_per_block = 49152;
+  std::int64_t static_smem_per_block = 0;  // without the opt-in
   int warps_per_sm = 0;
   int threads_per_sm = 0;
-  int threads_per_block = 1024;
+  int threads_per_block = 0;
   int blocks_per_sm = 0;
-  int registers_per_sm = 65536;
-  int registers_per_block = 65536;
-  int registers_per_thread = 255;
-  int register_unit_per_warp = 256;  // registers are given to a warp in steps of this many
-  int sub_partitions = 4;            // a block's warps round up to this for the register check
-  int named_barriers = 16;
-  int cluster_portable = 1;
+  int registers_per_sm = 0;
+  int registers_per_block = 0;
+  int registers_per_thread = 0;
+  int register_unit_per_warp = 0;  // registers are given to a warp in steps of this many
+  int sub_partitions = 0;          // a block's warps round up to this for the register check
+  int named_barriers = 0;
+  int cluster_portable = 0;
   std::uint32_t features = 0;           // Feature bits
   std::vector<std::string> mma_dtypes;  // "f16", "bf16", "tf32", ...
 

@@ -19,9 +19,10 @@ int blocks_per_sm(const ArchLimits& limits, int threads, int registers, std::int
 std::int64_t registers_of_block(const ArchLimits& limits, int threads, int registers);
 
 // Registers per thread that ptxas may use under __launch_bounds__(threads, min_blocks): what a warp
-// of the fullest sub-partition gets when min_blocks blocks are resident, floored to 8, at most 255.
-// A min_blocks that the SM has no slots for is ignored, as ptxas does. (Seen with ptxas 13.0: 384
-// threads 168, 288 threads 168, 416 threads 128, 3 blocks of 160 threads 128, 16 of 64 threads 64.)
+// of the fullest sub-partition gets when min_blocks blocks are resident, floored to 8, at most what
+// a thread can have. A min_blocks that the SM has no slots for is ignored, as ptxas does. (Seen
+// with ptxas 13.0: 384 threads 168, 288 threads 168, 416 threads 128, 3 blocks of 160 threads 128,
+// 16 of 64 threads 64.)
 int launch_register_cap(const ArchLimits& limits, int threads, int min_blocks);
 
 }  // namespace autotune::search

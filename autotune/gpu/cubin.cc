@@ -9,17 +9,16 @@
 #include <optional>
 #include <string>
 
-#include "kernels/device_spec.h"
+#include "autotune/io/builtin.h"
 
 namespace autotune::gpu {
 namespace {
 
 constexpr std::uint16_t kMachineCuda = 190;  // EM_CUDA
 
-// From sm_90 on each block's shared memory starts with 1 KiB that belongs to the system. A section
-// .nv.shared.<entry> counts it; the driver's attribute and ptxas' report do not.
-constexpr int kFirstWithSystemShared = 90;
-constexpr std::int64_t kSystemShared = 1024;
+// From sm_90 on the section .nv.shared.<entry> counts what the system reserves at the start of each
+// block's shared memory; the driver's attribute and ptxas' report do not.
+constexpr int kFirstThatCountsReserve = 90;
 
 // Attributes of .nv.info sections: {format, kind, 16-bit value or length, payload}. The names are
 // those that cuobjdump prints (EIATTR_*); the numbers were read off cubins of NVRTC 13.0.
@@ -157,15 +156,13 @@ std::int32_t volume(std::string_view payload, std::int64_t limit) {
   return static_cast<std::int32_t>(product);
 }
 
-// The most threads whose registers one block can have. These limits are the same on every
-// architecture, so ArchLimits' defaults serve.
-std::int32_t threads_by_registers(std::int32_t registers) {
-  const ArchLimits common;
-  const int unit = common.register_unit_per_warp;
+// The most threads whose registers one block can have.
+std::int32_t threads_by_registers(const ArchLimits& limits, std::int32_t registers) {
+  const int unit = limits.register_unit_per_warp;
   const int per_warp = (registers * 32 + unit - 1) / unit * unit;
-  const int warps = common.registers_per_block / per_warp;
-  const int whole = warps / common.sub_partitions * common.sub_partitions;
-  return std::min(whole * 32, common.threads_per_block);
+  const int warps = limits.registers_per_block / per_warp;
+  const int whole = warps / limits.sub_partitions * limits.sub_partitions;
+  return std::min(whole * 32, limits.threads_per_block);
 }
 
 bool read_shared_attributes(std::string_view info, std::uint32_t symbol, ActualResources& out) {
@@ -178,8 +175,7 @@ bool read_shared_attributes(std::string_view info, std::uint32_t symbol, ActualR
   });
 }
 
-bool read_own_attributes(std::string_view info, ActualResources& out) {
-  const std::int32_t most = ArchLimits{}.threads_per_block;
+bool read_own_attributes(std::string_view info, std::int32_t most, ActualResources& out) {
   return for_each_attribute(info,
                             [&](std::uint8_t kind, std::uint16_t value, std::string_view payload) {
                               if (kind == kMaxThreads || kind == kExactThreads)
@@ -191,15 +187,15 @@ bool read_own_attributes(std::string_view info, ActualResources& out) {
 
 }  // namespace
 
-Expected<int> cubin_capability(std::string_view image) {
-  auto elf = Elf::open(image);
-  if (!elf) return tl::unexpected(elf.error());
-  return elf->capability();
-}
-
 Expected<ActualResources> read_cubin(std::string_view image, std::string_view entry) {
   auto elf = Elf::open(image);
   if (!elf) return tl::unexpected(elf.error());
+  const int capability = elf->capability();
+  const ArchLimits* limits = io::find_capability(capability);
+  if (limits == nullptr) {
+    return damaged(fmt::format("it is for the unknown compute capability {}.{}", capability / 10,
+                               capability % 10));
+  }
   const auto symbol = elf->symbol(entry);
   const auto shared_info = elf->section(".nv.info");
   const auto own_info = elf->section(fmt::format(".nv.info.{}", entry));
@@ -210,19 +206,20 @@ Expected<ActualResources> read_cubin(std::string_view image, std::string_view en
   const auto shared_bytes = elf->content(*shared_info);
   const auto own_bytes = elf->content(*own_info);
   if (!shared_bytes || !own_bytes || !read_shared_attributes(*shared_bytes, *symbol, out) ||
-      !read_own_attributes(*own_bytes, out)) {
+      !read_own_attributes(*own_bytes, limits->threads_per_block, out)) {
     return damaged("its attributes are cut short");
   }
-  if (out.registers <= 0 || out.registers > ArchLimits{}.registers_per_thread) {
+  if (out.registers <= 0 || out.registers > limits->registers_per_thread) {
     return damaged("it tells no register count");
   }
 
-  const std::int32_t by_registers = threads_by_registers(out.registers);
+  const std::int32_t by_registers = threads_by_registers(*limits, out.registers);
   out.max_threads = out.max_threads > 0 ? std::min(out.max_threads, by_registers) : by_registers;
   if (const auto memory = elf->section(fmt::format(".nv.shared.{}", entry))) {
-    const std::int64_t system = elf->capability() >= kFirstWithSystemShared ? kSystemShared : 0;
+    const std::int64_t reserve =
+        capability >= kFirstThatCountsReserve ? limits->smem_reserved_per_block : 0;
     const std::int64_t size = std::min<std::uint64_t>(memory->sh_size, 1u << 30);
-    out.static_smem_bytes = static_cast<std::int32_t>(std::max<std::int64_t>(size - system, 0));
+    out.static_smem_bytes = static_cast<std::int32_t>(std::max<std::int64_t>(size - reserve, 0));
   }
   return out;
 }

@@ -11,11 +11,9 @@ namespace autotune::gpu {
 
 // Registers, static shared memory, stack, barriers, cluster and the most threads per block of one
 // entry point. Spills are not in a cubin: see add_compiler_report. Reads arbitrary bytes safely;
-// corrupt_file for anything that is not a whole cubin with that entry point.
+// corrupt_file for anything that is not a whole cubin of a known compute capability with that entry
+// point.
 Expected<ActualResources> read_cubin(std::string_view image, std::string_view entry);
-
-// Compute capability that a cubin was compiled for (90 for sm_90a). corrupt_file as above.
-Expected<int> cubin_capability(std::string_view image);
 
 // Adds what only the log of `--ptxas-options=-v` says about one entry point: bytes of spill stores
 // and loads, and whether ptxas serialised wgmma or ignored setmaxnreg (C7508, C7510 to C7512).

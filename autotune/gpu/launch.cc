@@ -1,9 +1,13 @@
 #include "autotune/gpu/launch.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cstdint>
 
 #include "autotune/gpu/handles.h"
+#include "autotune/io/builtin.h"
+#include "search/occupancy.h"
 
 namespace autotune::gpu {
 
@@ -45,6 +49,24 @@ CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream,
     config.numAttrs = 1;
   }
   return config;
+}
+
+// What remains when threads and shared memory fit and yet no block does.
+Expected<std::optional<Verdict>> too_many_registers(const DriverApi& api, CUdevice device,
+                                                    std::int64_t threads, int registers) {
+  int major = 0;
+  int minor = 0;
+  api.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+  api.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+  const ArchLimits* limits = io::find_capability(major * 10 + minor);
+  if (limits == nullptr) {
+    return fail(ErrorCode::failed,
+                fmt::format("no block of {} threads with {} registers each fits on this GPU",
+                            threads, registers));
+  }
+  return Verdict{Rule::registers,
+                 search::registers_of_block(*limits, static_cast<int>(threads), registers),
+                 limits->registers_per_block};
 }
 
 }  // namespace
@@ -113,11 +135,7 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
   result = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
       &blocks, impl_->function, static_cast<int>(threads_of(plan)), plan.smem_bytes);
   if (result != CUDA_SUCCESS) return driver_failure(result, "cannot ask for a kernel's occupancy");
-  if (blocks == 0) {
-    // Threads and memory fit, so it is the registers of all warps together.
-    const ArchLimits common;
-    return Verdict{Rule::registers, registers * threads_of(plan), common.registers_per_block};
-  }
+  if (blocks == 0) return too_many_registers(api, impl_->device, threads_of(plan), registers);
   return std::optional<Verdict>{};
 }
 

@@ -13,6 +13,7 @@ ArchLimits hopper() {
   limits.smem_per_sm = 233472;
   limits.smem_optin_per_block = 232448;
   limits.cluster_portable = 8;
+  limits.registers_per_block = 65536;
   return limits;
 }
 
