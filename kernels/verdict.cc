@@ -47,6 +47,10 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
     case Rule::user_cap:
       return short_of("shared memory", verdict, " bytes", "--max-smem");
     case Rule::shared_memory:
+      // Without the opt-in there is less, and it is only for what is declared with a size.
+      if (verdict.limit == device.limits.static_smem_per_block) {
+        return short_of("static shared memory", verdict, " bytes", per_block);
+      }
       return short_of("shared memory", verdict, " bytes", device.name + ", opt-in per block");
     case Rule::threads:
       // Below the device's own limit it is the function that was compiled for fewer.
@@ -70,8 +74,9 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
       return fmt::format("would spill: registers per thread, required {}, limit {} ({})",
                          verdict.required, verdict.limit, device.name);
     case Rule::occupancy:
-      return fmt::format("would run badly: occupancy, required {}, limit {} ({})", verdict.required,
-                         verdict.limit, device.name);
+      return fmt::format(
+          "would run badly: registers are saved for {} blocks per SM (min_blocks), limit {} ({})",
+          verdict.required, verdict.limit, device.name);
   }
   return {};
 }

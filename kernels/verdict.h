@@ -21,11 +21,12 @@ enum class Rule : std::uint8_t {
   registers,        // hard: launch registers of all warps against the block's limit
   cluster,          // hard
   barriers,         // hard
-  instruction,      // hard: instruction or TMA limits, what ptxas refuses
+  instruction,      // hard: instruction or TMA limits, what ptxas refuses; no kernel of today has
+                    // any beside its structural constraints
   grid,             // hard: blocks of the launch against 2^31-1
   memory,           // hard: operands and workspace against the device's memory
   predicted_spill,  // quality
-  occupancy,        // quality
+  occupancy,        // quality: blocks per SM that registers were saved for and that cannot come
 };
 inline constexpr int kRuleCount = 13;
 

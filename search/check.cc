@@ -8,7 +8,9 @@
 namespace autotune::search {
 namespace {
 
-constexpr std::int64_t kMaxGrid = 2147483647;  // gridDim.x, every compute capability
+// Largest gridDim.x, the same for every compute capability (CUDA programming guide, technical
+// specifications).
+constexpr std::int64_t kMaxGrid = 2147483647;
 
 // Sizes can exceed 64 bits (a 2^31-1 squared matrix of 4-byte elements), so they saturate.
 std::int64_t saturated(double value) {
@@ -81,12 +83,15 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
   if (exceeds(Rule::memory, device_bytes(problem, need), device.dram_bytes)) return true;
   if (limits.keep_slow) return false;
 
-  if (exceeds(Rule::predicted_spill, need.register_demand, cap)) return true;
+  // What cannot be compiled at all does not spill.
+  const bool compiles = need.threads <= arch.threads_per_block && need.min_registers <= cap;
+  if (compiles && exceeds(Rule::predicted_spill, need.register_demand, cap)) return true;
   if (need.min_blocks <= 1) return false;
   // Registers were capped for min_blocks; if something else keeps them out, that was for nothing.
   const int blocks = blocks_per_sm(arch, need.threads, need.registers, need.smem_bytes,
                                    need.static_smem_bytes, need.barriers);
-  return exceeds(Rule::occupancy, need.min_blocks, blocks);
+  // Where not even one comes, a hard rule has told why.
+  return blocks > 0 && exceeds(Rule::occupancy, need.min_blocks, blocks);
 }
 
 // The twin's prediction, with the register estimate kept to what launch bounds allow.

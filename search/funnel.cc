@@ -64,7 +64,12 @@ Error Funnel::nothing_fits(const Request& request,
     message += fmt::format("; the closest miss is {}: {}", to_string(closest_->config),
                            describe(closest_->verdict, closest_->config, *request.device));
   }
-  if (request.limits->restricts()) message += "; lift the cap or the excludes to allow more";
+  const Limits& limits = *request.limits;
+  if (limits.max_smem > 0 || !limits.excludes.empty()) {
+    message += "; lift the cap or the excludes to allow more";
+  } else if (const auto rule = parse_rule(most->first); rule && is_quality(*rule)) {
+    message += "; --keep-slow allows what would run badly";
+  }
   return {ErrorCode::nothing_fits, std::move(message)};
 }
 

@@ -47,9 +47,15 @@ TEST_CASE("rules are hard, of quality, or neither") {
 TEST_CASE("a verdict says what is short, by how much and where the limit comes from") {
   DeviceSpec device;
   device.name = "NVIDIA H200";
+  device.limits.smem_optin_per_block = 232448;
+  device.limits.static_smem_per_block = 49152;
+  device.limits.threads_per_block = 1024;
   CHECK(describe({Rule::shared_memory, 526336, 232448}, device) ==
         "out of resource: shared memory, required 526336 bytes, limit 232448 bytes "
         "(NVIDIA H200, opt-in per block)");
+  CHECK(describe({Rule::shared_memory, 49168, 49152}, device) ==
+        "out of resource: static shared memory, required 49168 bytes, limit 49152 bytes "
+        "(NVIDIA H200, per block)");
   CHECK(describe({Rule::user_cap, 65536, 32768}, device) ==
         "out of resource: shared memory, required 65536 bytes, limit 32768 bytes (--max-smem)");
   CHECK(describe({Rule::threads, 2048, 1024}, device) ==

@@ -111,6 +111,22 @@ TEST_CASE("a rejected config counts under its first rule, and explain sees all o
   CHECK(check_all(fake_config({}), fake_problem(), h200(), {}).empty());
 }
 
+TEST_CASE("what cannot run at all is not said to run badly as well") {
+  const auto rules_of = [](const Config& config) {
+    std::vector<Rule> rules;
+    for (const Verdict& verdict : check_all(config, fake_problem(), h200(), {})) {
+      rules.push_back(verdict.rule);
+    }
+    return rules;
+  };
+  // Two blocks of 2048 threads: 32 registers each would spill, if such a block could be compiled.
+  CHECK(rules_of(fake_config({{"threads", 2048}, {"demand", 200}, {"min_blocks", 2}})) ==
+        std::vector<Rule>{Rule::threads});
+  CHECK(rules_of(fake_config({{"smem", 300000}, {"min_blocks", 2}})) ==
+        std::vector<Rule>{Rule::shared_memory});
+  CHECK(rules_of(fake_config({{"demand", 300}})) == std::vector<Rule>{Rule::predicted_spill});
+}
+
 TEST_CASE("user limits: the cap acts as the limit, patterns exclude") {
   Limits limits;
   limits.max_smem = 32768;
