@@ -5,14 +5,40 @@
 #include "search/strategies.h"
 
 namespace autotune::search {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<Strategy> (*make)(const Plan& plan, std::uint64_t seed);
+};
+
+constexpr Entry kStrategies[] = {
+    {"exhaustive", [](const Plan& plan, std::uint64_t) { return make_exhaustive(plan); }},
+    {"random", [](const Plan& plan, std::uint64_t seed) { return make_random(plan, seed); }},
+    {"model", [](const Plan& plan, std::uint64_t) { return make_model(plan); }},
+};
+
+Expected<const Entry*> find_strategy(std::string_view name) {
+  for (const Entry& entry : kStrategies) {
+    if (entry.name == name) return &entry;
+  }
+  return fail(ErrorCode::bad_input,
+              fmt::format("unknown strategy '{}': choose exhaustive, random or model", name));
+}
+
+}  // namespace
+
+Expected<void> check_strategy(std::string_view name) {
+  const auto found = find_strategy(name);
+  if (!found) return tl::unexpected(found.error());
+  return {};
+}
 
 Expected<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const Plan& plan,
                                                   std::uint64_t seed) {
-  if (name == "exhaustive") return make_exhaustive(plan);
-  if (name == "random") return make_random(plan, seed);
-  if (name == "model") return make_model(plan);
-  return fail(ErrorCode::bad_input,
-              fmt::format("unknown strategy '{}': choose exhaustive, random or model", name));
+  const auto found = find_strategy(name);
+  if (!found) return tl::unexpected(found.error());
+  return (*found)->make(plan, seed);
 }
 
 }  // namespace autotune::search

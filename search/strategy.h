@@ -29,7 +29,10 @@ class Strategy {
                                         std::size_t limit) = 0;
 };
 
-// "exhaustive", "random", "model". bad_input lists them for any other name. `plan` must outlive it.
+// bad_input, listing the strategies there are, for any other name.
+Expected<void> check_strategy(std::string_view name);
+
+// "exhaustive", "random", "model"; bad_input as above. `plan` must outlive it.
 Expected<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const Plan& plan,
                                                   std::uint64_t seed);
 

@@ -68,10 +68,14 @@ TEST_CASE("unknown strategies are bad input that lists the known ones") {
   REQUIRE_FALSE(strategy);
   CHECK(strategy.error().code == ErrorCode::bad_input);
   CHECK(strategy.error().message.find("exhaustive, random or model") != std::string::npos);
+  const auto name_alone = check_strategy("genetic");
+  REQUIRE_FALSE(name_alone);
+  CHECK(name_alone.error().message == strategy.error().message);
 }
 
 TEST_CASE("every strategy starts with the default config") {
   for (const std::string_view name : {"exhaustive", "random", "model"}) {
+    CHECK(check_strategy(name));
     for (const std::size_t limit : {1, 8}) {
       const auto batch = strategy_named(name)->next({}, limit);
       REQUIRE(batch.size() == limit);
