@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -155,14 +156,22 @@ Expected<Config> parse_config(std::string_view text, const Family& family, const
   return config;
 }
 
-bool same_code(const Config& a, const Config& b) {
-  if (a.kernel != b.kernel) return false;
-  if (a.kernel == nullptr) return true;
-  const auto parameters = a.kernel->parameters();
+Config code_of(const Config& config) {
+  Config code = config;
+  if (config.kernel == nullptr) return code;
+  const auto parameters = config.kernel->parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (!parameters[i].run_time && a.values[i] != b.values[i]) return false;
+    if (parameters[i].run_time) code.values[i] = 0;
   }
-  return true;
+  return code;
+}
+
+std::size_t ConfigHash::operator()(const Config& config) const {
+  std::size_t hash = std::hash<const HostTwin*>{}(config.kernel);
+  for (const std::int32_t value : config.values) {
+    hash = (hash ^ static_cast<std::size_t>(value)) * 0x100000001b3u;  // FNV-1a's prime
+  }
+  return hash;
 }
 
 Expected<ConfigPattern> parse_pattern(std::string_view text, const Family& family) {

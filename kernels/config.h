@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -48,10 +48,14 @@ std::int32_t value_of(const Config& config, std::string_view parameter);
 Expected<Config> parse_config(std::string_view text, const Family& family,
                               const Config* defaults = nullptr);
 
-// Calls a config's values "the same code": equal but for run-time parameters.
-bool same_code(const Config& a, const Config& b);
+// The config with its run-time parameters blanked: configs with equal codes share one cubin.
+Config code_of(const Config& config);
 
-// --exclude and --exclude-like patterns: "mma:stages=2,block_m=*", "simt", "*:block_k=128".
+struct ConfigHash {
+  std::size_t operator()(const Config& config) const;
+};
+
+// --exclude patterns: "mma:stages=2,block_m=*", "simt", "*:block_k=128".
 // A pattern matches when its kernel name matches ("*" any) and every key=value holds.
 struct ConfigPattern {
   std::string kernel;

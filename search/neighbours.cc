@@ -1,17 +1,8 @@
 #include "search/neighbours.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace autotune::search {
-
-std::size_t Neighbours::Hash::operator()(const Config& config) const {
-  std::size_t hash = std::hash<const HostTwin*>{}(config.kernel);
-  for (const std::int32_t value : config.values) {
-    hash = (hash ^ static_cast<std::size_t>(value)) * 0x100000001b3u;  // FNV-1a's prime
-  }
-  return hash;
-}
 
 Neighbours::Neighbours(const Plan& plan) : plan_(plan) {
   index_.reserve(plan.survivors.size());

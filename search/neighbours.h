@@ -17,13 +17,10 @@ class Neighbours {
   std::vector<std::size_t> of(std::size_t candidate) const;
 
  private:
-  struct Hash {
-    std::size_t operator()(const Config& config) const;
-  };
   using Values = std::array<std::vector<std::int32_t>, kMaxParameters>;  // sorted
 
   const Plan& plan_;
-  std::unordered_map<Config, std::size_t, Hash> index_;
+  std::unordered_map<Config, std::size_t, ConfigHash> index_;
   std::unordered_map<const HostTwin*, Values> values_;
 };
 

@@ -16,19 +16,9 @@ Candidate candidate_of(const Request& request, const Config& config, const Resou
           predict_us(config, request.problem, *request.device, resources, request.limits->max_sms)};
 }
 
-struct CodeAndOrder {
-  std::size_t operator()(const Config& config) const {
-    std::size_t hash = std::hash<const void*>{}(config.kernel);
-    for (const std::int32_t value : config.values) {
-      hash = hash * 31 + static_cast<std::size_t>(value);
-    }
-    return hash;
-  }
-};
-
 // Of survivors that launch the very same work, keeps the first.
 std::int64_t drop_same_launches(const Problem& problem, std::vector<Candidate>& ranked) {
-  std::unordered_set<Config, CodeAndOrder> seen;
+  std::unordered_set<Config, ConfigHash> seen;
   seen.reserve(ranked.size());
   const auto kept = std::remove_if(ranked.begin(), ranked.end(), [&](const Candidate& candidate) {
     return !seen.insert(candidate.config.kernel->canonical(candidate.config, problem)).second;

@@ -1,25 +1,9 @@
-#include <set>
+#include <unordered_set>
 
 #include "search/draw.h"
 #include "search/request.h"
 
 namespace autotune::search {
-namespace {
-
-// A config with its run-time parameters blanked: equal keys are compiled to the same code.
-using CodeKey = std::pair<const HostTwin*, ParameterValuesArray>;
-
-CodeKey code_key(const Config& config) {
-  CodeKey key{config.kernel, config.values};
-  const std::span<const Parameter> parameters = config.kernel->parameters();
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    if (parameters[p].run_time) key.second[p] = 0;
-  }
-  return key;
-}
-
-}  // namespace
-
 std::vector<Candidate> sample_survivors(const Plan& plan, int count, std::uint64_t seed) {
   std::vector<std::size_t> order(plan.survivors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -28,10 +12,10 @@ std::vector<Candidate> sample_survivors(const Plan& plan, int count, std::uint64
     shuffle(order, random);
   }
   std::vector<Candidate> sample;
-  std::set<CodeKey> taken;
+  std::unordered_set<Config, ConfigHash> taken;
   for (const std::size_t i : order) {
     if (count >= 0 && sample.size() >= static_cast<std::size_t>(count)) break;
-    if (taken.insert(code_key(plan.survivors[i].config)).second) {
+    if (taken.insert(code_of(plan.survivors[i].config)).second) {
       sample.push_back(plan.survivors[i]);
     }
   }
@@ -47,10 +31,10 @@ std::vector<Reject> sample_rejects(const Request& request, int count, std::uint6
   Random random(seed);
   shuffle(rejects, random);
   std::vector<Reject> sample;
-  std::set<CodeKey> taken;
+  std::unordered_set<Config, ConfigHash> taken;
   for (const Reject& reject : rejects) {
     if (sample.size() >= static_cast<std::size_t>(std::max(0, count))) break;
-    if (taken.insert(code_key(reject.config)).second) sample.push_back(reject);
+    if (taken.insert(code_of(reject.config)).second) sample.push_back(reject);
   }
   return sample;
 }

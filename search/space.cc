@@ -88,10 +88,7 @@ Expected<void> validate(const Space& space, const Family& family) {
                             space.origin, space.family, family.name));
   }
   for (const KernelSpace& kernel_space : space.kernels) {
-    const HostTwin* kernel = nullptr;
-    for (const HostTwin* known : family.kernels) {
-      if (known->name() == kernel_space.kernel) kernel = known;
-    }
+    const HostTwin* kernel = find_kernel(family, kernel_space.kernel);
     if (kernel == nullptr) {
       return fail(ErrorCode::bad_input,
                   fmt::format("{}: family {} has no kernel '{}'", space.origin, family.name,

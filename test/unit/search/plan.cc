@@ -226,7 +226,7 @@ TEST_CASE("sampled survivors are distinct code, seeded, and all of them on reque
   REQUIRE(sample.size() == 200);
   for (std::size_t i = 0; i < sample.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      REQUIRE_FALSE(same_code(sample[i].config, sample[j].config));
+      REQUIRE_FALSE(code_of(sample[i].config) == code_of(sample[j].config));
     }
   }
   const auto again = sample_survivors(plan, 200, 7);
