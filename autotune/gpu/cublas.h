@@ -19,7 +19,6 @@ namespace autotune::gpu {
 #define AUTOTUNE_CUBLASLT_FUNCTIONS(X)    \
   X(cublasLtCreate)                       \
   X(cublasLtDestroy)                      \
-  X(cublasLtGetStatusString)              \
   X(cublasLtMatmulDescCreate)             \
   X(cublasLtMatmulDescDestroy)            \
   X(cublasLtMatmulDescSetAttribute)       \

@@ -27,7 +27,6 @@ namespace autotune::gpu {
   X(cuDevicePrimaryCtxRetain)                    \
   X(cuDevicePrimaryCtxRelease)                   \
   X(cuCtxSetCurrent)                             \
-  X(cuCtxGetCurrent)                             \
   X(cuCtxGetDevice)                              \
   X(cuModuleLoadData)                            \
   X(cuModuleUnload)                              \

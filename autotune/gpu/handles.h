@@ -77,7 +77,6 @@ class Context {
     return *this;
   }
   ~Context();
-  CUdevice device() const { return device_; }
 
  private:
   CUdevice device_ = 0;

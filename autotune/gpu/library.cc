@@ -21,6 +21,12 @@ void add_toolkit(std::vector<fs::path>& folders, const fs::path& root) {
   add_folder(folders, root / "lib");
 }
 
+// A variable that is set to nothing is not set: "/lib64" of it would be looked for from here.
+fs::path folder_in(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? fs::path{} : fs::path{value};
+}
+
 }  // namespace
 
 Library::Library(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
@@ -43,7 +49,7 @@ Expected<Library> Library::open(std::span<const std::string> names,
   std::string reason;
   auto attempt = [&reason](const std::string& name) -> void* {
     void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    // The first refusal of a file that exists says more than "no such file".
+    // The refusal of a file that is there says more than "no such file".
     const char* words = handle == nullptr ? dlerror() : nullptr;
     if (words != nullptr && (reason.empty() || name.find('/') != std::string::npos)) reason = words;
     return handle;
@@ -68,7 +74,7 @@ void* Library::symbol(const char* name) const {
 
 std::vector<fs::path> cuda_library_folders() {
   std::vector<fs::path> folders;
-  if (const char* own = std::getenv("AUTOTUNE_CUDA")) {
+  if (const fs::path own = folder_in("AUTOTUNE_CUDA"); !own.empty()) {
     add_folder(folders, own);
     add_toolkit(folders, own);
   }
@@ -81,7 +87,7 @@ std::vector<fs::path> cuda_library_folders() {
     above = above.parent_path();
   }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* root = std::getenv(variable)) add_toolkit(folders, root);
+    if (const fs::path root = folder_in(variable); !root.empty()) add_toolkit(folders, root);
   }
   add_toolkit(folders, "/usr/local/cuda");
   return folders;

@@ -154,7 +154,9 @@ Result<Subject> Measurer::Impl::subject(const std::string& config_text, const st
 Result<Correctness> Measurer::Impl::check(const Subject& subject) {
   auto state = operands->poison(bench);
   if (state) state = subject.launch(bench.stream());
-  if (state) state = bench.synchronize();
+  // Also after a refused launch: whether the context is lost shows when it is waited for.
+  auto finished = bench.synchronize();
+  if (state) state = finished;
   if (!state) return tl::unexpected(failure(state.error()));
   auto result = operands->verify(bench);
   if (!result) return tl::unexpected(failure(result.error()));
@@ -239,6 +241,12 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
   worker::CompareReply reply;
   if (auto ready = prepare_operands(request.problem, request.options.seed); !ready) {
     return tl::unexpected(ready.error());
+  }
+  // The workspace moves when it grows, so both have asked for theirs before either takes its
+  // address.
+  if (!request.baseline) {
+    auto second = subject(request.config_b, request.cubin_b, request.options.max_sms);
+    if (!second) return tl::unexpected(second.error());
   }
   std::optional<Baseline> baseline;
   std::array<Subject, 2> sides;

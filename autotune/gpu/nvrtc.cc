@@ -43,29 +43,32 @@ namespace {
 // they are loaded under that name, its own attempt finds them.
 void preload_builtins(const fs::path& folder) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("libnvrtc-builtins.so")) dlopen(entry.path().c_str(), RTLD_NOW);
+  fs::directory_iterator entry(folder, ignored);
+  for (; entry != fs::directory_iterator(); entry.increment(ignored)) {
+    const fs::path& file = entry->path();
+    if (file.filename().string().starts_with("libnvrtc-builtins.so")) {
+      dlopen(file.c_str(), RTLD_NOW);
+    }
   }
 }
 
 Expected<Library> open_library() {
   const std::array<std::string, 3> names{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  std::vector<fs::path> folders = cuda_library_folders();
   std::error_code ignored;
-  if (const char* own = std::getenv("AUTOTUNE_NVRTC")) {
+  const char* own = std::getenv("AUTOTUNE_NVRTC");
+  if (own != nullptr && *own != '\0') {
     if (!fs::is_directory(own, ignored)) {
       preload_builtins(fs::path(own).parent_path());
       const std::array<std::string, 1> exactly{own};
       return Library::open(exactly, {}, ErrorCode::no_compiler);
     }
-    folders = {fs::path(own)};
     std::array<std::string, 3> inside = names;
     for (std::string& name : inside) name = (fs::path(own) / name).string();
     preload_builtins(own);
     return Library::open(inside, {}, ErrorCode::no_compiler);
   }
   if (auto found = Library::open(names, {}, ErrorCode::no_compiler)) return found;
+  const std::vector<fs::path> folders = cuda_library_folders();
   for (const fs::path& folder : folders) preload_builtins(folder);
   return Library::open(names, folders, ErrorCode::no_compiler);
 }
