@@ -1,6 +1,7 @@
 // The families and their kernels. To add a kernel, add its twins and one line here.
 #include <fmt/format.h>
 
+#include "kernels/compiler_options.h"
 #include "kernels/gemm/gemm_twin.h"
 #include "kernels/sha256.h"
 
@@ -47,6 +48,7 @@ const HostTwin* find_kernel(const Family& family, std::string_view name) {
 std::string source_hash(const Config& config, const KernelTraits& traits,
                         const DeviceSpec& device) {
   std::string text = fmt::format("{}\n{}\n", source_digest(*config.kernel), config.kernel->entry());
+  for (const std::string_view option : kCompilerOptions) text += fmt::format("{}\n", option);
   for (const auto& [name, value] : config.kernel->definitions(config, traits, device)) {
     text += fmt::format("{}={}\n", name, value);
   }

@@ -14,6 +14,7 @@
 
 #include "autotune/gpu/cubin.h"
 #include "autotune/gpu/library.h"
+#include "kernels/compiler_options.h"
 
 namespace autotune::gpu {
 
@@ -99,8 +100,10 @@ Expected<Nvrtc> open_nvrtc() {
 }
 
 std::vector<std::string> options_for(const SourceCode& source) {
-  std::vector<std::string> options{fmt::format("--gpu-architecture={}", source.arch), "--std=c++17",
+  // The report of ptxas costs nothing and changes no code.
+  std::vector<std::string> options{fmt::format("--gpu-architecture={}", source.arch),
                                    "--ptxas-options=-v"};
+  options.insert(options.end(), std::begin(kCompilerOptions), std::end(kCompilerOptions));
   for (const auto& [name, value] : source.definitions) {
     options.push_back(fmt::format("-D{}={}", name, value));
   }
