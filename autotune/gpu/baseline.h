@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "autotune/gpu/operands.h"
 #include "autotune/gpu/timer.h"

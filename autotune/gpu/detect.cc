@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <array>
-#include <cstdlib>
 
 #include "autotune/gpu/driver.h"
 #include "autotune/io/builtin.h"

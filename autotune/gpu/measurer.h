@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "autotune/gpu/detect.h"
 #include "autotune/worker/messages.h"
