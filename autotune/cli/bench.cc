@@ -14,9 +14,9 @@
 #include "autotune/cli/open_store.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/status_line.h"
+#include "autotune/io/builtin.h"
 #include "autotune/lookup/answer.h"
 #include "autotune/tune/bench.h"
-#include "kernels/problem.h"
 #include "search/plan.h"
 
 namespace autotune::cli {
@@ -58,15 +58,12 @@ Expected<Choice> choose_given(const std::string& text, const Request& request,
   return choice;
 }
 
-Expected<Choice> choose_known(const Options& options, const Request& request,
-                              const DeviceSpec& device, const lookup::Bounds& bounds,
-                              Output& output) {
+Expected<Choice> choose_known(const cache::Store* store, const Request& request,
+                              const DeviceSpec& device, const lookup::Bounds& bounds) {
+  const lookup::Sources sources{store, io::tuned_entries()};
   Choice choice;
-  std::string told;
   for (const Problem& problem : request.problems) {
-    std::string warning;
-    const auto best = lookup::answer_from(options.cache, problem, device, bounds, &warning);
-    if (!warning.empty() && warning != told) output.warn(told = warning);
+    const auto best = lookup::answer(problem, device, sources, bounds);
     if (!best) return tl::unexpected(best.error());
     const auto config = parse_config(best->config, *request.family);
     if (!config) return tl::unexpected(config.error());
@@ -87,20 +84,26 @@ Expected<int> run(const Options& options, Output& output) {
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
   const lookup::Bounds bounds{&*space, *std::move(limits)};
+  if (!options.config.empty()) {
+    // A slip in it is told before a GPU is asked for.
+    const auto config = choose_config(options.config, *request->family, nullptr);
+    if (!config) return tl::unexpected(config.error());
+  }
   const auto device = choose_device(options, Need::gpu);
   if (!device) return tl::unexpected(device.error());
+  auto opened = open_store(options, cache::Access::read_write, output);
+  if (!opened) return tl::unexpected(opened.error());
+  cache::Store* store = *opened ? &**opened : nullptr;
   const auto choice = options.config.empty()
-                          ? choose_known(options, *request, device->spec, bounds, output)
+                          ? choose_known(store, *request, device->spec, bounds)
                           : choose_given(options.config, *request, device->spec, bounds);
   if (!choice) return tl::unexpected(choice.error());
-  auto store = open_store(options, cache::Access::read_write, output);
-  if (!store) return tl::unexpected(store.error());
 
   const Interrupt interrupt;
   StatusLine line(output);
   io::BenchJson document{device->spec.name, {}, std::nullopt, std::nullopt};
   const auto rows = tune::bench(
-      choice->items, device->spec, *device->index, *bench_options, *store ? &**store : nullptr,
+      choice->items, device->spec, *device->index, *bench_options, store,
       [&](const tune::BenchRow& row) {
         document.rows.push_back(bench_row(row, choice->matches[document.rows.size()]));
         line.draw(fmt::format("timed {}/{}", document.rows.size(), choice->items.size()));

@@ -8,11 +8,12 @@
 
 #include "autotune/cli/command.h"
 #include "autotune/cli/device_choice.h"
+#include "autotune/cli/open_store.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/text.h"
+#include "autotune/io/builtin.h"
 #include "autotune/io/json.h"
 #include "autotune/lookup/answer.h"
-#include "kernels/problem.h"
 
 namespace autotune::cli {
 namespace {
@@ -45,8 +46,7 @@ void print(const BestConfig& best, Output& output) {
   table.add({"config", best.config});
   table.add({"match", match_text(best)});
   if (best.median_us > 0) table.add({"measured", microseconds(best.median_us) + " when tuned"});
-  output.result(fmt::format("{} {} on {}\n{}", best.problem.family, describe(best.problem),
-                            best.device, table.str()));
+  output.result(fmt::format("{} on {}\n{}", titled(best.problem), best.device, table.str()));
 }
 
 Expected<int> run(const Options& options, Output& output) {
@@ -61,14 +61,15 @@ Expected<int> run(const Options& options, Output& output) {
   if (!space) return tl::unexpected(space.error());
   const lookup::Bounds bounds{&*space, *std::move(limits)};
 
+  const auto store = open_store(options, cache::Access::read_only, output);
+  if (!store) return tl::unexpected(store.error());
+  const lookup::Sources sources{*store ? &**store : nullptr, io::tuned_entries()};
+
   io::BestJson document{device->spec.name, std::nullopt, {}};
   if (!request->suite.empty()) document.suite = request->suite;
   std::optional<Error> first;
-  std::string told;
   for (const Problem& problem : request->problems) {
-    std::string warning;
-    const auto best = lookup::answer_from(options.cache, problem, device->spec, bounds, &warning);
-    if (!warning.empty() && warning != told) output.warn(told = warning);
+    const auto best = lookup::answer(problem, device->spec, sources, bounds);
     if (best) {
       document.rows.push_back(row_of(*best));
       print(*best, output);

@@ -20,9 +20,9 @@ Expected<std::optional<cache::Store>> open_store(const Options& options, cache::
   auto store = cache::Store::open(*path, access);
   if (!store) {
     const ErrorCode code = store.error().code;
-    const bool refused = code == ErrorCode::io_failed || code == ErrorCode::busy;
-    if (refused) return go_on(store.error());
-    return tl::unexpected(store.error());
+    const bool wrong = code == ErrorCode::bad_input || code == ErrorCode::foreign_file;
+    if (wrong) return tl::unexpected(store.error());
+    return go_on(store.error());
   }
   if (!store->message().empty()) output.warn(store->message());
   return std::optional<cache::Store>(*std::move(store));

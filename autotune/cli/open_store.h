@@ -15,8 +15,8 @@ namespace autotune::cli {
 Expected<std::filesystem::path> cache_path(const Options& options);
 
 // Opens it and tells what it has to say. A cache that the file system refuses is not needed to get
-// a result: nullopt with a warning. Errors: a file that is not ours, not a file at all, or damaged
-// where it is only read.
+// a result: nullopt with a warning; so is one that is damaged. Errors: a file that is not ours, or
+// not a file at all.
 Expected<std::optional<cache::Store>> open_store(const Options& options, cache::Access access,
                                                  Output& output);
 

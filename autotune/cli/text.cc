@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/problem.h"
+
 namespace autotune::cli {
 namespace {
 
@@ -85,9 +87,12 @@ std::string gibibytes(std::int64_t bytes) {
   return fmt::format("{:.0f} GiB", static_cast<double>(bytes) / static_cast<double>(1LL << 30));
 }
 
-std::string or_dash(std::string_view text) { return text.empty() ? "-" : std::string(text); }
-
 double tflops_of(double flops, double us) { return us > 0 ? flops / us * 1e-6 : 0; }
+
+std::string titled(const Problem& problem) {
+  const std::string text = describe(problem);
+  return text.starts_with(problem.family) ? text : problem.family + " " + text;
+}
 
 std::string counted(std::int64_t number, std::string_view noun) {
   const bool hisses = noun.ends_with('s') || noun.ends_with("sh") || noun.ends_with("ch");

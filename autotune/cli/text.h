@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "autotune/types.h"
+
 namespace autotune::cli {
 
 // Rows under titles, each column as wide as its widest cell. ASCII only.
@@ -29,16 +31,18 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-std::string grouped(std::int64_t number);    // 186624 -> "186,624"
-std::string percent(double value);           // 81.23 -> "81.2 %"
-std::string microseconds(double us);         // 4 digits: "210.5 us"; "-" for 0
-std::string teraflops(double tflops);        // 4 digits: "652.9"; "-" for 0
-std::string duration(double seconds);        // "4.2 s", "1 min 05 s", "2 h 03 min"
-std::string gibibytes(std::int64_t bytes);   // "141 GiB"
-std::string or_dash(std::string_view text);  // "-" for an empty text
+std::string grouped(std::int64_t number);   // 186624 -> "186,624"
+std::string percent(double value);          // 81.23 -> "81.2 %"
+std::string microseconds(double us);        // 4 digits: "210.5 us"; "-" for 0
+std::string teraflops(double tflops);       // 4 digits: "652.9"; "-" for 0
+std::string duration(double seconds);       // "4.2 s", "1 min 05 s", "2 h 03 min"
+std::string gibibytes(std::int64_t bytes);  // "141 GiB"
 
 // TFLOP/s of `flops` operations in `us` microseconds; 0 where us is 0.
 double tflops_of(double flops, double us);
+
+// "gemm 4096x4096x4096 bf16 tn": describe() with the family always in front.
+std::string titled(const Problem& problem);
 
 // "1 config", "2 configs", "2 false passes".
 std::string counted(std::int64_t number, std::string_view noun);

@@ -171,20 +171,14 @@ Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
 }
 
 Expected<BestConfig> answer_from(const std::filesystem::path& path, const Problem& problem,
-                                 const DeviceSpec& device, const Bounds& bounds,
-                                 std::string* warning) {
+                                 const DeviceSpec& device) {
   Sources sources;
   sources.tuned = io::tuned_entries();
   const auto file = path.empty() ? cache::default_path() : Expected<std::filesystem::path>(path);
-  auto store = file ? cache::Store::open(*file, cache::Access::read_only)
-                    : Expected<cache::Store>(tl::unexpected(file.error()));
-  if (store) {
-    sources.store = &*store;
-    if (warning != nullptr) *warning = store->message();
-  } else if (warning != nullptr) {
-    *warning = store.error().message;
-  }
-  return answer(problem, device, sources, bounds);
+  const auto store = file ? cache::Store::open(*file, cache::Access::read_only)
+                          : Expected<cache::Store>(tl::unexpected(file.error()));
+  if (store) sources.store = &*store;
+  return answer(problem, device, sources);
 }
 
 }  // namespace autotune::lookup

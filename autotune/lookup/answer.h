@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <span>
-#include <string>
 
 #include "autotune/autotune.h"
 #include "autotune/io/builtin.h"
@@ -34,9 +33,8 @@ Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
                             const Sources& sources, const Bounds& bounds = {});
 
 // The same with the cache at `path` (empty: the user's) and what came with the program. A cache
-// that cannot be read is skipped; `warning` (may be null) receives why.
+// that cannot be read is skipped.
 Expected<BestConfig> answer_from(const std::filesystem::path& path, const Problem& problem,
-                                 const DeviceSpec& device, const Bounds& bounds,
-                                 std::string* warning);
+                                 const DeviceSpec& device);
 
 }  // namespace autotune::lookup

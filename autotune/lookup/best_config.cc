@@ -26,7 +26,7 @@ Expected<BestConfig> best_config(const Problem& problem, const BestOptions& opti
   if (!whole) return tl::unexpected(whole.error());
   const auto device = lookup::device_for(options);
   if (!device) return tl::unexpected(device.error());
-  return lookup::answer_from(options.cache, *whole, *device, {}, nullptr);
+  return lookup::answer_from(options.cache, *whole, *device);
 }
 
 }  // namespace autotune

@@ -199,6 +199,7 @@ TEST_CASE("with nothing known the default answers, on every known GPU, and fits"
     const auto best = lookup::answer(problem, gpu, {});
     if (!best) {
       CHECK(best.error().code == ErrorCode::nothing_fits);
+      CHECK(gpu.limits.cc == 75);  // no bf16 there
       continue;
     }
     CHECK(best->match == Match::default_config);
@@ -228,13 +229,11 @@ TEST_CASE("every answer keeps the user's limits") {
   CHECK(best->config != to_string(large->config));
 }
 
-TEST_CASE("a cache that cannot be read is skipped, with a word about it") {
-  std::string warning;
-  const auto best =
-      lookup::answer_from(std::filesystem::temp_directory_path(), gemm(4096, 4096, 4096),
-                          device("nvidia-h200"), {}, &warning);
+TEST_CASE("a cache that cannot be read is skipped") {
+  const auto best = lookup::answer_from(std::filesystem::temp_directory_path(),
+                                        gemm(4096, 4096, 4096), device("nvidia-h200"));
   REQUIRE(best.has_value());
-  CHECK_FALSE(warning.empty());
+  CHECK(best->match == Match::default_config);
 }
 
 TEST_CASE("the public call: a device by name, bad problems, unknown devices") {
