@@ -8,6 +8,7 @@
 #include "autotune/cli/device_choice.h"
 #include "autotune/cli/explanation.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/text.h"
 #include "kernels/problem.h"
 #include "search/plan.h"
 
@@ -43,8 +44,8 @@ Expected<int> run(const Options& options, Output& output) {
   }
 
   const Explanation e = explain(*config, problem, device->spec, *limits, found);
-  output.text(fmt::format("{}\non {} for {} {}\n", to_string(e.config), e.device.name,
-                          request->family->name, describe(problem)));
+  output.text(
+      fmt::format("{}\non {} for {}\n", to_string(e.config), e.device.name, titled(problem)));
   output.text(resources_text(e));
   output.text("\n");
   output.result(verdicts_text(e));
@@ -58,7 +59,7 @@ Expected<int> run(const Options& options, Output& output) {
 
 const Command kExplainCommand = {
     "explain",
-    "Show what one config needs, which limits it breaks, and what would fit",
+    "Show what one config needs, what it breaks and what would fit",
     "  autotune explain gemm --m 4096 --n 4096 --k 4096 --device nvidia-h200 \\\n"
     "      --config mma:block_m=128,block_n=256\n"
     "  autotune explain gemm --m 100 --n 1524 --k 512 --device 'NVIDIA Thor' --json -",

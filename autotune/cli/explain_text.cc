@@ -78,7 +78,12 @@ std::string resources_text(const Explanation& e) {
 }
 
 std::string verdicts_text(const Explanation& e) {
-  if (e.verdicts.empty()) return "Fits.\n";
+  if (e.verdicts.empty() && !e.tried_instead) return "Fits.\n";
+  if (e.verdicts.empty()) {
+    return fmt::format(
+        "Fits. Plans try in its place what launches the very same (same_launch):\n  {}\n",
+        to_string(*e.tried_instead));
+  }
   std::string text = e.fits()
                          ? "Fits, but would run badly (plans leave it out without --keep-slow):\n"
                          : "Does not fit:\n";
@@ -92,6 +97,7 @@ std::string time_text(const Explanation& e) {
   if (e.time_terms.empty()) return "";
   Table table({{"", Table::Align::left}, {"", Table::Align::right}});
   for (const search::TimeTerm& term : e.time_terms) {
+    if (term.us <= 0) continue;  // a part that this config does not have
     table.add({term.label, fmt::format("{:.2f} us", term.us)});
   }
   return fmt::format("\nPredicted time: {} ({} TFLOP/s)\n{}", microseconds(e.predicted_us),

@@ -28,6 +28,17 @@ std::string rule_key(const Verdict& verdict, const Config& config) {
   return key;
 }
 
+// Of configs that launch the very same work a plan keeps one; nullopt where that is this one.
+std::optional<Config> same_launch_in(const search::Plan& plan, const Config& config) {
+  const Config canonical = config.kernel->canonical(config, plan.problem);
+  for (const search::Candidate& each : plan.survivors) {
+    if (each.config == config) return std::nullopt;
+    if (each.config.kernel != config.kernel) continue;
+    if (config.kernel->canonical(each.config, plan.problem) == canonical) return each.config;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool Explanation::fits() const {
@@ -57,7 +68,10 @@ Explanation explain(const Config& config, const Problem& problem, const DeviceSp
     result.predicted_us =
         search::predict_us(config, problem, device, result.resources, limits.max_sms);
   }
-  if (!result.verdicts.empty() && plan != nullptr) {
+  if (plan == nullptr) return result;
+  if (result.verdicts.empty()) {
+    result.tried_instead = same_launch_in(*plan, config);
+  } else {
     result.nearest = search::nearest_that_fits(config, *plan);
   }
   return result;
@@ -86,6 +100,7 @@ io::ExplainJson json_of(const Explanation& e) {
     json.verdicts.push_back({rule_key(verdict, e.config), verdict.required, verdict.limit,
                              search::describe(verdict, e.config, e.device)});
   }
+  if (e.tried_instead) json.tried_instead = to_string(*e.tried_instead);
   json.predicted_us = e.predicted_us;
   for (const search::TimeTerm& term : e.time_terms)
     json.time_terms.push_back({term.label, term.us});

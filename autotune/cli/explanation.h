@@ -28,6 +28,7 @@ struct Explanation {
   double predicted_us = 0;
   int blocks_per_sm = 0;
   std::optional<search::Candidate> nearest;  // of those that fit, where it breaks anything
+  std::optional<Config> tried_instead;       // what launches the very same, where plans drop this
 
   // Quality rules say that a config would run badly, not that it cannot run.
   bool fits() const;
@@ -39,7 +40,7 @@ Explanation explain(const Config& config, const Problem& problem, const DeviceSp
 
 io::ExplainJson json_of(const Explanation& explanation);
 
-// "Fits.", or a line for each limit that it breaks.
+// "Fits." and which config is tried in its place, or a line for each limit that it breaks.
 std::string verdicts_text(const Explanation& explanation);
 
 // The other parts of the text; each begins with an empty line or is empty.

@@ -20,9 +20,11 @@ namespace autotune::cli {
 namespace {
 
 void print_whole(const search::Plan& plan, const DeviceSpec& device, Output& output) {
-  output.text(fmt::format("{} {} on {}\n\n{}\nDefault  {}\n\nBest as predicted\n{}",
-                          plan.problem.family, describe(plan.problem), device.name,
-                          funnel_text(plan), default_text(plan), ranked_text(plan, device)));
+  output.text(
+      fmt::format("{} on {}\n\n{}\nDefault config, {}\n\nBest as predicted, each compiled code in "
+                  "its best order of tiles\n{}",
+                  titled(plan.problem), device.name, funnel_text(plan), default_text(plan),
+                  ranked_text(plan, device)));
 }
 
 // A suite's problems as one table; -v prints each plan in full instead.
@@ -70,6 +72,7 @@ Expected<int> run(const Options& options, Output& output) {
   SuiteTable table;
   std::optional<Error> first;
   for (const Problem& problem : request->problems) {
+    if (interrupt.flag()) return kExitInterrupted;
     const auto plan = search::make_plan(problem, device->spec, *space, *limits);
     if (!plan) {
       io::PlanRowJson& row = document.rows.emplace_back();

@@ -12,13 +12,14 @@ namespace autotune::cli {
 
 inline constexpr std::size_t kRankedShown = 10;
 
-// generated, what each rule rejected in the order of checking, survivors.
+// generated, what each rule rejected in the order of checking, survivors: the numbers add up.
 std::string funnel_text(const search::Plan& plan);
 
-// "mma:..., predicted 210.5 us (652.9 TFLOP/s)".
+// "predicted 210.5 us (652.9 TFLOP/s)", and the config on a line of its own.
 std::string default_text(const search::Plan& plan);
 
-// The first kRankedShown survivors with their resources.
+// The best kRankedShown with their resources, each compiled code once: in its best order of tiles.
+// Otherwise one code in all its orders would fill the list. `ranked` of the JSON has the same rows.
 std::string ranked_text(const search::Plan& plan, const DeviceSpec& device);
 
 io::PlanRowJson plan_row(const search::Plan& plan, const DeviceSpec& device);

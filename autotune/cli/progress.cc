@@ -61,7 +61,7 @@ void ProgressPrinter::planned(const search::Plan& plan) {
   flops_ = flops(plan.problem);
   logged_best_us_ = 0;
   logged_at_s_ = 0;
-  output_.text(fmt::format("{} {}: {} of {} can run\n", plan.problem.family, describe(plan.problem),
+  output_.text(fmt::format("{}: {} of {} can run\n", titled(plan.problem),
                            grouped(static_cast<std::int64_t>(plan.survivors.size())),
                            counted(plan.generated, "config")));
 }

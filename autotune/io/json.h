@@ -49,8 +49,8 @@ struct PlanRowJson {
   std::int64_t generated = 0;
   Counts rejected;  // rule -> count
   std::int64_t survivors = 0;
-  std::string default_config;  // empty where nothing fits: null
-  std::vector<RankedJson> ranked;
+  std::string default_config;      // empty where nothing fits: null
+  std::vector<RankedJson> ranked;  // each compiled code once, in its best order of tiles
   std::optional<CompileJson> compile;
   std::optional<AuditJson> audit;
   std::string error;  // empty: null. Why this row has no plan
@@ -103,7 +103,8 @@ struct ExplainJson {
   std::vector<TermJson> thread_terms;
   std::vector<TermJson> register_terms;
   std::vector<VerdictJson> verdicts;
-  double predicted_us = 0;  // 0: null
+  std::string tried_instead;  // the config that launches the very same and is tried; empty: null
+  double predicted_us = 0;    // 0: null
   std::vector<TimeTermJson> time_terms;
   std::string nearest;              // the nearest config that fits; empty: null
   double nearest_predicted_us = 0;  // 0: null

@@ -86,6 +86,7 @@ std::string to_json(const ExplainJson& explain) {
                      {"threads", array_of<TermJson>(explain.thread_terms, json_of)},
                      {"registers", array_of<TermJson>(explain.register_terms, json_of)}}},
                    {"verdicts", array_of<VerdictJson>(explain.verdicts, json_of)},
+                   {"tried_instead", or_null(explain.tried_instead)},
                    {"predicted_us", or_null(explain.predicted_us)},
                    {"time_terms", array_of<TimeTermJson>(explain.time_terms, json_of)},
                    {"nearest", or_null(explain.nearest)},

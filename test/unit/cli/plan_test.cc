@@ -1,6 +1,9 @@
 // Plans and explanations of GPUs that need not be here.
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "test/support/catch.h"
 #include "test/unit/cli/run.h"
@@ -57,6 +60,58 @@ TEST_CASE("text has the funnel, the default config and the ten best") {
   for (const char* part : {"generated", "survivors", "Default", "predicted", "blocks/SM"}) {
     CHECK(contains(ran.out, part));
   }
+}
+
+TEST_CASE("the funnel that people see adds up as well") {
+  const Ran ran = test::run(
+      {"plan", "gemm", "--m", "1", "--n", "4096", "--k", "4096", "--device", "nvidia-h200"});
+  REQUIRE(ran.code == 0);
+  CHECK(contains(ran.out, "same_launch"));
+  std::istringstream lines(ran.out);
+  std::int64_t left = 0;
+  bool ended = false;
+  for (std::string line; !ended && std::getline(lines, line);) {
+    line.erase(std::remove(line.begin(), line.end(), ','), line.end());
+    std::istringstream words(line);
+    std::string name;
+    std::int64_t count = 0;
+    if (!(words >> name >> count)) continue;
+    ended = name == "survivors";
+    left += ended ? -count : count;
+  }
+  CHECK(ended);
+  CHECK(left == 0);
+}
+
+TEST_CASE("what is ranked is ten compiled codes, not one in ten orders of tiles") {
+  const json plan = plan_json("nvidia-h200");
+  std::set<std::string> codes;
+  for (const json& row : plan["ranked"]) {
+    const std::string config = row["config"];
+    codes.insert(config.substr(0, config.find(",raster=")));
+  }
+  CHECK(codes.size() == 10);
+}
+
+TEST_CASE("explain names what is tried in place of a config that launches the same") {
+  // With a single row of tiles their order makes no difference.
+  const auto thin = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"explain", "gemm", "--m",      "1",           "--n",    "4096",
+                                     "--k",     "4096", "--device", "nvidia-h200", "--json", "-"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Ran ran = test::run(args);
+    CHECK(ran.code == 0);
+    return json::parse(ran.out);
+  };
+  const json tried = thin({});
+  CHECK(tried["tried_instead"].is_null());
+  std::string other = tried["config"];
+  const std::string end = "swizzle=1";
+  REQUIRE(other.ends_with(end));
+  other.replace(other.size() - end.size(), end.size(), "swizzle=4");
+  const json same = thin({"--config", other});
+  CHECK(same["config"] == other);
+  CHECK(same["tried_instead"] == tried["config"]);
 }
 
 TEST_CASE("--json - leaves stdout to the document and -q leaves one line") {

@@ -87,7 +87,7 @@ TEST_CASE("explain") {
   const Json json = Json::parse(to_json(explain));
   CHECK(keys_of(json) == Keys{"config", "device", "fits", "nearest", "nearest_predicted_us",
                               "predicted_us", "problem", "resources", "schema", "terms",
-                              "time_terms", "verdicts"});
+                              "time_terms", "tried_instead", "verdicts"});
   CHECK(json["fits"] == false);
   CHECK(json["resources"]["smem_bytes"] == 526336);
   CHECK(json["terms"]["smem"][0] ==
