@@ -31,6 +31,37 @@ int report(std::ostream& err, const Error& error) {
   return exit_code_of(error.code);
 }
 
+std::string command_names() {
+  std::string names;
+  for (const Command* command : kCommands) {
+    if (command->hidden) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", command->name);
+  }
+  return names;
+}
+
+// CLI11 lists what it did not expect in an order of its own.
+std::string parse_text(const CLI::App& at, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
+  const std::vector<std::string> extras = at.remaining();
+  const auto option = std::find_if(extras.begin(), extras.end(),
+                                   [](const std::string& text) { return text.starts_with('-'); });
+  if (option != extras.end()) return fmt::format("unknown option '{}'", *option);
+  return extras.empty() ? error.what() : fmt::format("unexpected argument '{}'", extras.front());
+}
+
+// CLI11 would only say that one is required.
+Expected<void> check_command(const std::vector<std::string>& args) {
+  if (args.empty()) return fail(ErrorCode::bad_input, "name a command: " + command_names());
+  const bool option = args.front().starts_with('-');
+  const bool known =
+      std::any_of(std::begin(kCommands), std::end(kCommands),
+                  [&](const Command* command) { return command->name == args.front(); });
+  if (option || known) return {};
+  return fail(ErrorCode::bad_input, fmt::format("unknown command '{}'; the commands are {}",
+                                                args.front(), command_names()));
+}
+
 // CLI11 reports --help and --version as errors too; those go to stdout with exit code 0.
 int report_parse(const CLI::App& app, const CLI::ParseError& error, const Streams& streams) {
   const auto chosen = app.get_subcommands();
@@ -45,7 +76,7 @@ int report_parse(const CLI::App& app, const CLI::ParseError& error, const Stream
   }
   const std::string help =
       chosen.empty() ? "autotune --help" : "autotune " + at.get_name() + " --help";
-  streams.err << fmt::format("autotune: {}; see '{}'\n", error.what(), help);
+  streams.err << fmt::format("autotune: {}; see '{}'\n", parse_text(at, error), help);
   return kExitBadInput;
 }
 
@@ -61,7 +92,9 @@ int run_parsed(const CLI::App& app, const Options& options, const Streams& strea
   const auto* command = *std::find_if(std::begin(kCommands), std::end(kCommands),
                                       [&](const Command* each) { return each->name == name; });
   Output output(streams, options.json, options.quiet ? -1 : options.verbose);
-  const Expected<int> code = command->run(options, output);
+  const auto writable = output.check_json();
+  const Expected<int> code =
+      writable ? command->run(options, output) : tl::unexpected(writable.error());
   return code ? *code : report(streams.err, code.error());
 }
 
@@ -97,6 +130,10 @@ int run_cli(const std::vector<std::string>& args, const Streams& streams) {
   app.footer(kFooter);
   for (const Command* command : kCommands) add_command(app, *command, options);
 
+  if (auto command = check_command(args); !command) {
+    command.error().message += "; see 'autotune --help'";
+    return report(streams.err, command.error());
+  }
   // CLI11 takes the arguments from the back.
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {

@@ -94,8 +94,8 @@ void print_list(const std::vector<io::CachedWinnerJson>& winners, Output& output
                {"TFLOP/s"},
                {"config", Table::Align::left}});
   for (const io::CachedWinnerJson& row : winners) {
-    table.add({row.problem.family + " " + describe(row.problem), row.device,
-               microseconds(row.median_us), teraflops(row.tflops), row.config});
+    table.add({titled(row.problem), row.device, microseconds(row.median_us), teraflops(row.tflops),
+               row.config});
   }
   output.result(table.empty() ? "No winners.\n" : table.str());
 }
@@ -105,10 +105,9 @@ void print_shown(const io::CachedWinnerJson& row, Output& output) {
   for (const io::CachedTrialJson& trial : row.trials) {
     table.add({microseconds(trial.median_us), trial.outcome, trial.config});
   }
-  output.result(fmt::format("{} {} on {}\n  winner {}\n  {}, {} TFLOP/s, {}\n{}\n",
-                            row.problem.family, describe(row.problem), row.device, row.config,
-                            microseconds(row.median_us), teraflops(row.tflops), row.compiler,
-                            table.str()));
+  output.result(fmt::format(
+      "{} on {}\n  winner {}\n  {}, {} TFLOP/s, {}\n{}\n", titled(row.problem), row.device,
+      row.config, microseconds(row.median_us), teraflops(row.tflops), row.compiler, table.str()));
 }
 
 Expected<int> list(const Options& options, Output& output, bool show) {
@@ -171,13 +170,22 @@ Expected<int> remove(const Options& options, Output& output) {
 
 Expected<int> run(const Options& options, Output& output) {
   const std::string& action = options.action;
+  if (!options.pattern.empty() && (action == "path" || action == "verify")) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("cache: '{}' is too much: list, show and remove take a PATTERN",
+                            options.pattern));
+  }
+  if (options.all && action != "remove") {
+    return fail(ErrorCode::bad_input, "cache: --all goes with remove only");
+  }
   if (action == "path") return show_path(options, output);
   if (action == "list") return list(options, output, false);
   if (action == "show") return list(options, output, true);
   if (action == "verify") return verify(options, output);
   if (action == "remove") return remove(options, output);
   return fail(ErrorCode::bad_input,
-              fmt::format("cache: '{}' is not one of path, list, show, verify, remove", action));
+              fmt::format("cache: {}give one of path, list, show, verify, remove",
+                          action.empty() ? "" : fmt::format("'{}' is not an action; ", action)));
 }
 
 }  // namespace

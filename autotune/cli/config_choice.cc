@@ -15,7 +15,9 @@ Expected<Config> choose_config(const std::string& text, const Family& family,
         [&](const search::Candidate& each) { return each.config.kernel->name() == kernel; });
     if (best != plan->survivors.end()) defaults = &best->config;
   }
-  return parse_config(text, family, defaults);
+  auto config = parse_config(text, family, defaults);
+  if (!config) config.error().message.insert(0, "--config ");
+  return config;
 }
 
 }  // namespace autotune::cli

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "autotune/cli/request.h"
+#include "autotune/cli/text.h"
 #include "autotune/io/builtin.h"
 #include "autotune/io/load.h"
 
@@ -45,11 +46,14 @@ std::string suggestions(const std::string& typed) {
   return text + "; 'autotune devices' lists all, --gpu-spec FILE describes another";
 }
 
+// What can be done where no GPU is.
+constexpr const char* kNeedsNone = "; 'autotune plan' and 'autotune explain' need no GPU";
+
 tl::unexpected<Error> absent(const std::string& name, const GpusHere& here) {
   const std::string reason =
       here ? fmt::format("this machine has {}", here->front().spec.name) : here.error().message;
-  return fail(ErrorCode::no_gpu,
-              fmt::format("{} is not here, and this command needs it: {}", name, reason));
+  return fail(ErrorCode::no_gpu, fmt::format("{} is not here, and this command needs it: {}{}",
+                                             name, reason, kNeedsNone));
 }
 
 const gpu::DetectedGpu* find_here(const std::string& slug, const GpusHere& here) {
@@ -63,7 +67,7 @@ const gpu::DetectedGpu* find_here(const std::string& slug, const GpusHere& here)
 Expected<DeviceChoice> choose_auto(Need need, const GpusHere& here) {
   if (here && !here->empty()) return DeviceChoice{here->front().spec, here->front().index};
   const std::string reason = here ? "this machine has no GPU" : here.error().message;
-  if (need == Need::gpu) return fail(ErrorCode::no_gpu, reason);
+  if (need == Need::gpu) return fail(ErrorCode::no_gpu, reason + kNeedsNone);
   return fail(ErrorCode::bad_input,
               fmt::format("--device auto: {}; name a GPU to plan for, e.g. --device nvidia-h200 "
                           "('autotune devices' lists them)",
@@ -73,15 +77,18 @@ Expected<DeviceChoice> choose_auto(Need need, const GpusHere& here) {
 Expected<DeviceChoice> choose_index(const std::string& text, const GpusHere& here) {
   const auto index = read_count("--device", text, 0, std::numeric_limits<int>::max());
   if (!index) return tl::unexpected(index.error());
-  if (!here) return tl::unexpected(here.error());
+  if (!here) {
+    return fail(ErrorCode::no_gpu, fmt::format("--device {} is a GPU of this machine: {}", text,
+                                               here.error().message));
+  }
   for (const gpu::DetectedGpu& each : *here) {
     if (static_cast<std::uint64_t>(each.index) == *index) {
       return DeviceChoice{each.spec, each.index};
     }
   }
-  return fail(ErrorCode::bad_input, fmt::format("--device {}: this machine has {} GPU(s), counted "
-                                                "from 0",
-                                                text, here->size()));
+  return fail(ErrorCode::bad_input,
+              fmt::format("--device {}: this machine has {}, counted from 0", text,
+                          counted(static_cast<std::int64_t>(here->size()), "GPU")));
 }
 
 Expected<DeviceChoice> choose_name(const std::string& text, Need need, const GpusHere& here) {

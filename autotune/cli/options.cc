@@ -1,7 +1,7 @@
 #include "autotune/cli/options.h"
 
 #include <CLI/CLI.hpp>
-#include <array>
+#include <cstddef>
 
 #include "kernels/problem.h"
 
@@ -102,30 +102,51 @@ const FlagOption kFlagOptions[] = {
     {kOutput, kGroupOutput, "-q,--quiet", &Options::quiet, "Only the result, and errors"},
 };
 
+// With the column of names before it, a line stays below 100 columns.
+constexpr std::size_t kHelpColumns = 62;
+
+std::string wrapped(std::string text) {
+  for (std::size_t begin = 0; text.size() - begin > kHelpColumns;) {
+    const std::size_t blank = text.rfind(' ', begin + kHelpColumns);
+    if (blank == std::string::npos || blank <= begin) break;
+    text[blank] = '\n';
+    begin = blank + 1;
+  }
+  return text;
+}
+
+// An empty value is a shell variable that was not set, not "as if the option were not there".
+std::string check_given(const std::string& value) {
+  return value.empty() ? "needs a value that is not empty" : "";
+}
+
 }  // namespace
 
 void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
   for (const TextOption& entry : kTextOptions) {
     if ((entry.set & sets) == 0) continue;
-    CLI::Option* option = command.add_option(entry.flag, options.*entry.member, entry.help);
+    CLI::Option* option =
+        command.add_option(entry.flag, options.*entry.member, wrapped(entry.help));
     option->type_name(entry.value)->group(entry.group)->envname(entry.environment);
+    option->check(check_given);
   }
   if ((sets & kSpace) != 0) {
     command
-        .add_option("--exclude", options.excludes,
-                    "Leave out configs that match, e.g. mma:stages=2,block_m=*; repeatable")
+        .add_option(
+            "--exclude", options.excludes,
+            wrapped("Leave out configs that match, e.g. mma:stages=2,block_m=*; repeatable"))
         ->type_name("PATTERN")
         ->group(kGroupSearch)
         ->allow_extra_args(false);
   }
   for (const FlagOption& entry : kFlagOptions) {
     if ((entry.set & sets) == 0) continue;
-    command.add_flag(entry.flag, options.*entry.member, entry.help)->group(entry.group);
+    command.add_flag(entry.flag, options.*entry.member, wrapped(entry.help))->group(entry.group);
   }
   if ((sets & kOutput) != 0) {
     command
         .add_flag("-v,--verbose", options.verbose,
-                  "Say more: every config as it is tried, every problem's whole plan")
+                  wrapped("Say more: every config as it is tried, every problem's whole plan"))
         ->group(kGroupOutput);
   }
 }

@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
 namespace autotune::cli {
@@ -40,6 +42,23 @@ void Output::text(std::string_view text) {
 void Output::warn(const std::string& message) { log_->warn("{}", message); }
 
 void Output::info(const std::string& message) { log_->info("{}", message); }
+
+// Leaves the file as it is: a run that fails later must not have emptied it. Only regular files are
+// tried, for opening a pipe and closing it again would be its reader's end.
+Expected<void> Output::check_json() const {
+  if (json_.empty() || json_ == "-") return {};
+  std::error_code ignored;
+  const bool there = std::filesystem::exists(json_, ignored);
+  const bool folder = std::filesystem::is_directory(json_, ignored);
+  if (there && !folder && !std::filesystem::is_regular_file(json_, ignored)) return {};
+  errno = 0;
+  const bool opened = std::ofstream(json_, std::ios::binary | std::ios::app).is_open();
+  const int reason = errno;
+  if (!there) std::filesystem::remove(json_, ignored);
+  if (opened) return {};
+  return fail(ErrorCode::bad_input,
+              fmt::format("--json: cannot write '{}': {}", json_, std::strerror(reason)));
+}
 
 Expected<void> Output::write_json(const std::string& document) {
   if (json_ == "-") {

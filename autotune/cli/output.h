@@ -37,6 +37,9 @@ class Output {
   void warn(const std::string& message);
   void info(const std::string& message);  // with -v
 
+  // Whether --json names a file that can be written, to be known before hours of work: bad_input.
+  Expected<void> check_json() const;
+
   // Writes the document if --json asks for one. io_failed where the file cannot be written.
   template <class Document>
   Expected<void> json(const Document& document) {

@@ -15,6 +15,7 @@ namespace autotune::cli {
 namespace {
 
 constexpr std::uint64_t kMostJobs = 1024;
+constexpr std::uint64_t kLargestInt = std::numeric_limits<int>::max();
 
 tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::bad_input, std::move(message));
@@ -153,7 +154,7 @@ Expected<Request> read_suite(const Options& options) {
     overrides.layout = *layout;
   }
   const auto suite = io::load_suite(options.suite, overrides);
-  if (!suite) return tl::unexpected(suite.error());
+  if (!suite) return bad("--suite " + suite.error().message);
   if (!options.family.empty() && options.family != suite->family) {
     return bad(fmt::format("--suite {} is of the family {}, not {}; leave the family out",
                            options.suite, suite->family, options.family));
@@ -189,18 +190,19 @@ Expected<search::Limits> read_limits(const Options& options, const Family& famil
   search::Limits limits;
   limits.keep_slow = options.keep_slow;
   if (!options.max_smem.empty()) {
-    const auto bytes = parse_dimension("--max-smem (or AUTOTUNE_MAX_SMEM)", options.max_smem);
+    const auto bytes =
+        read_count("--max-smem (or AUTOTUNE_MAX_SMEM)", options.max_smem, 1, kLargestInt);
     if (!bytes) return tl::unexpected(bytes.error());
-    limits.max_smem = *bytes;
+    limits.max_smem = static_cast<std::int64_t>(*bytes);
   }
   if (!options.max_sms.empty()) {
-    const auto sms = parse_dimension("--max-sms", options.max_sms);
+    const auto sms = read_count("--max-sms", options.max_sms, 1, kLargestInt);
     if (!sms) return tl::unexpected(sms.error());
     limits.max_sms = static_cast<int>(*sms);
   }
   for (const std::string& text : options.excludes) {
     auto pattern = parse_pattern(text, family);
-    if (!pattern) return tl::unexpected(pattern.error());
+    if (!pattern) return bad("--exclude " + pattern.error().message);
     limits.excludes.push_back(*std::move(pattern));
   }
   return limits;

@@ -17,6 +17,7 @@
 #include "autotune/io/json.h"
 #include "autotune/tune/tuner.h"
 #include "kernels/problem.h"
+#include "search/strategy.h"
 
 namespace autotune::cli {
 namespace {
@@ -29,11 +30,16 @@ Expected<void> fill_steering(const Options& options, tune::TuneOptions& tune) {
     tune.budget_seconds = *budget;
   }
   if (!options.trials.empty()) {
-    const auto trials = parse_dimension("--trials", options.trials);
+    const auto trials =
+        read_count("--trials", options.trials, 1, std::numeric_limits<std::int32_t>::max());
     if (!trials) return tl::unexpected(trials.error());
-    tune.max_trials = *trials;
+    tune.max_trials = static_cast<std::int64_t>(*trials);
   }
-  if (!options.strategy.empty()) tune.strategy = options.strategy;
+  if (!options.strategy.empty()) {
+    const auto known = search::check_strategy(options.strategy);
+    if (!known) return fail(ErrorCode::bad_input, "--strategy: " + known.error().message);
+    tune.strategy = options.strategy;
+  }
   const auto jobs = read_jobs(options);
   if (!jobs) return tl::unexpected(jobs.error());
   tune.jobs = *jobs;
@@ -127,8 +133,7 @@ io::TuneRowJson tune_one(Session& session, const Problem& problem, std::optional
   printer.finish();
   if (result) {
     const io::TuneRowJson row = row_of(*result);
-    session.output.quiet() ? session.output.result(row.winner + "\n")
-                           : session.output.result(result_text(row));
+    session.output.result(session.output.quiet() ? row.winner + "\n" : result_text(row));
     return row;
   }
   io::TuneRowJson row;

@@ -78,7 +78,7 @@ TEST_CASE("compiling without a compiler is said in one sentence, with its own ex
   CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
 }
 
-TEST_CASE("JSON goes to a file, or is refused before anything is lost") {
+TEST_CASE("JSON goes to a file, or is refused before any work is done") {
   const std::filesystem::path file = scratch().string() + ".json";
   const Ran ran =
       shell("plan " + std::string(kSquare) + " --device nvidia-h200 --json " + file.string());
@@ -86,11 +86,17 @@ TEST_CASE("JSON goes to a file, or is refused before anything is lost") {
   CHECK(contains(ran.out, "survivors"));
   std::ifstream stream(file);
   CHECK(json::parse(stream)["schema"] == 1);
+  // Wrong input after the file was named leaves what it held.
+  CHECK(shell("plan gemm --m 0 --n 1 --k 1 --json " + file.string()).code == 2);
+  CHECK(std::filesystem::file_size(file) > 0);
   std::filesystem::remove(file);
+  CHECK(shell("plan gemm --m 0 --n 1 --k 1 --json " + file.string()).code == 2);
+  CHECK_FALSE(std::filesystem::exists(file));
 
   const Ran refused = shell("plan " + std::string(kSquare) +
                             " --device nvidia-h200 --json /no/such/folder/plan.json");
-  CHECK(refused.code == 1);
+  CHECK(refused.code == 2);
+  CHECK(refused.out.empty());
   CHECK(contains(refused.err, "/no/such/folder/plan.json"));
 }
 
@@ -108,12 +114,18 @@ TEST_CASE("the cache's commands on a cache of their own") {
   CHECK(sound.code == 0);
   CHECK(json::parse(sound.out)["findings"].empty());
   CHECK(shell("cache burn" + option).code == 2);
+  CHECK(shell("cache path m=1" + option).code == 2);
+  CHECK(shell("cache list --all" + option).code == 2);
   CHECK(shell("cache list --cache " + folder.string()).code != 0);
 
   std::ofstream(file, std::ios::trunc) << "not a database, but somebody's letter";
   const Ran foreign = shell("cache list" + option);
   CHECK(foreign.code != 0);
   CHECK(contains(foreign.err, file));
+  // Named by hand it is a slip, not a cache to go on without.
+  const Ran best = shell("best " + std::string(kSquare) + " --device nvidia-h200" + option);
+  CHECK(best.code == 2);
+  CHECK(contains(best.err, file));
   std::filesystem::remove_all(folder);
 }
 

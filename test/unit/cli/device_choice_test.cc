@@ -54,6 +54,7 @@ TEST_CASE("auto is the first GPU here") {
 TEST_CASE("auto without a GPU asks for a name where a name would do") {
   check_refused("auto", Need::description, kNone, ErrorCode::bad_input, "--device nvidia-h200");
   check_refused("auto", Need::gpu, kNone, ErrorCode::no_gpu, "driver is not installed");
+  check_refused("auto", Need::gpu, kNone, ErrorCode::no_gpu, "'autotune plan'");
 }
 
 TEST_CASE("a GPU that is here is taken with the driver's numbers") {
@@ -81,7 +82,7 @@ TEST_CASE("an unknown GPU is bad input, with similar names") {
 }
 
 TEST_CASE("an index counts GPUs that are here") {
-  check_refused("2", Need::description, two_here(), ErrorCode::bad_input, "2 GPU(s)");
+  check_refused("2", Need::description, two_here(), ErrorCode::bad_input, "2 GPUs");
   check_refused("0", Need::description, kNone, ErrorCode::no_gpu, "driver is not installed");
   check_refused("99999999999", Need::gpu, two_here(), ErrorCode::bad_input, "--device");
 }

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "autotune/cli/command.h"
 #include "test/support/catch.h"
@@ -69,7 +70,9 @@ TEST_CASE("numbers of other options are checked too") {
   check_refused(with({"--compile", "some"}), "--compile");
   check_refused(with({"--audit", "0"}), "--audit");
   check_refused(with({"--seed", "-1"}), "--seed");
-  check_refused(with({"--exclude", "mma:no_such_parameter=1"}), "no_such_parameter");
+  check_refused(with({"--exclude", "mma:no_such_parameter=1"}),
+                "--exclude 'mma:no_such_parameter=1'");
+  check_refused(with({"--max-sms", "0"}), "--max-sms: '0' is not a whole number");
   check_refused(with({"--space", "/no/such/space.yaml"}), "/no/such/space.yaml");
 }
 
@@ -96,7 +99,27 @@ TEST_CASE("options that do not exist, lack a value or come twice are wrong usage
   check_refused(plan_with({"--m"}), "--m");
   check_refused(plan_with({"--m", "1", "--m", "2"}), "--m");
   check_refused({}, "autotune --help");
-  check_refused({"dance"}, "autotune --help");
+  check_refused({}, "devices, plan, explain");
+  check_refused({"dance"}, "unknown command 'dance'");
+  check_refused(plan_with({"--dtyp", "bf16"}), "unknown option '--dtyp'");
+  check_refused(plan_with({"64"}), "unexpected argument '64'");
+  check_refused({"plan", "gemm", "--m", "1", "--n", "1", "--k", "1", "--device", ""}, "--device");
+}
+
+TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
+  const auto with = [](const std::string& command, const std::string& flag,
+                       const std::string& value) {
+    return std::vector<std::string>{command, "gemm", "--m", "64", "--n",
+                                    "64",    "--k",  "64",  flag, value};
+  };
+  check_refused(with("tune", "--strategy", "luck"), "--strategy");
+  check_refused(with("tune", "--trials", "0"), "--trials");
+  check_refused(with("tune", "--budget", "0"), "--budget");
+  check_refused(with("bench", "--config", "mma:blok_m=64"), "--config");
+  check_refused(with("bench", "--baseline", "cutlass"), "--baseline");
+  for (const char* strategy : {"model", "random", "exhaustive"}) {
+    CHECK_FALSE(contains(test::run(with("tune", "--strategy", strategy)).err, "--strategy"));
+  }
 }
 
 TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own code") {
@@ -115,6 +138,8 @@ TEST_CASE("help and version are no errors") {
     CHECK(ran.code == 0);
     CHECK(ran.err.empty());
     CHECK(contains(ran.out, "Examples:\n  autotune " + std::string(command)));
+    std::istringstream lines(ran.out);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
   }
   const Ran help = test::run({"--help"});
   CHECK(help.code == 0);
