@@ -20,19 +20,26 @@ const Family* read_family(YamlMap& map) {
   return nullptr;
 }
 
-bool read_fields(YamlMap& map, Problem& problem) {
-  constexpr double kLargest = 1e30;
+bool read_types(YamlMap& map, Problem& problem) {
   if (map.has("dtype")) problem.dtype = map.choice("dtype", &parse_dtype, accepted_dtypes());
   if (map.has("layout")) problem.layout = map.choice("layout", &parse_layout, accepted_layouts());
+  const bool has_out_dtype = map.has("out_dtype");
+  if (has_out_dtype) {
+    problem.out_dtype = map.choice("out_dtype", &parse_dtype, "bf16, fp16, fp32");
+  }
   if (map.has("mode")) problem.mode = map.choice("mode", &parse_timing_mode, "cold, hot");
+  return has_out_dtype;
+}
+
+bool read_fields(YamlMap& map, Problem& problem) {
+  constexpr double kLargest = 1e30;
+  const bool has_out_dtype = read_types(map, problem);
   if (map.has("alpha")) problem.alpha = map.number("alpha", -kLargest, kLargest);
   if (map.has("beta")) problem.beta = map.number("beta", -kLargest, kLargest);
   if (map.has("lda")) problem.lda = map.dimension("lda");
   if (map.has("ldb")) problem.ldb = map.dimension("ldb");
   if (map.has("ldc")) problem.ldc = map.dimension("ldc");
-  if (!map.has("out_dtype")) return false;
-  problem.out_dtype = map.choice("out_dtype", &parse_dtype, "bf16, fp16, fp32");
-  return true;
+  return has_out_dtype;
 }
 
 Expected<Problem> checked_at(const YamlMap& map, const Problem& problem) {

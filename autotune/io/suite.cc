@@ -60,19 +60,7 @@ Expected<Suite> parse_suite(std::string_view text, const std::string& origin,
   YamlMap map(*root, origin, "the suite");
   const Family* family = read_family(map);
   Defaults defaults;
-  if (map.has("dtype")) {
-    defaults.problem.dtype = map.choice("dtype", &parse_dtype, accepted_dtypes());
-  }
-  if (map.has("layout")) {
-    defaults.problem.layout = map.choice("layout", &parse_layout, accepted_layouts());
-  }
-  if (map.has("out_dtype")) {
-    defaults.problem.out_dtype = map.choice("out_dtype", &parse_dtype, "bf16, fp16, fp32");
-    defaults.has_out_dtype = true;
-  }
-  if (map.has("mode")) {
-    defaults.problem.mode = map.choice("mode", &parse_timing_mode, "cold, hot");
-  }
+  defaults.has_out_dtype = read_types(map, defaults.problem);
   const std::vector<YamlNode>& problems = map.sequence("problems");
   if (const auto done = map.finish(); !done) return tl::unexpected(done.error());
   if (overrides.dtype) defaults.problem.dtype = *overrides.dtype;
