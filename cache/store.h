@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autotune/types.h"
@@ -87,6 +88,10 @@ struct Problems {                     // of `verify`
   std::int64_t cubins = 0;
 };
 
+// Whether `pattern` is one or more whole words of a problem's key, in a row: "m=1" is not in
+// "m=16". The empty pattern names every problem.
+bool names_problem(std::string_view pattern, const std::string& problem_key);
+
 class Store {
  public:
   // Creates or migrates the schema as needed. foreign_file for another application's database or a
@@ -127,7 +132,7 @@ class Store {
   // All winners of a family, on one device or (empty fingerprint) on all.
   Expected<std::vector<WinnerRecord>> winners(const std::string& family,
                                               const std::string& device_fingerprint) const;
-  // Removes winners and trials whose problem key contains `pattern` (all, and all cubins, where
+  // Removes the winners and trials of the problems that `pattern` names (all, and all cubins, where
   // empty). Returns the number of trials removed.
   Expected<std::int64_t> remove(const std::string& pattern);
 

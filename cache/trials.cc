@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <ctime>
 
 #include "cache/impl.h"
@@ -20,6 +22,11 @@ Expected<std::int64_t> rows_removed(const Connection& db, std::string_view sql,
 }
 
 }  // namespace
+
+bool names_problem(std::string_view pattern, const std::string& problem_key) {
+  if (pattern.empty()) return true;
+  return fmt::format(" {} ", problem_key).find(fmt::format(" {} ", pattern)) != std::string::npos;
+}
 
 Expected<void> Store::record(TrialRecord& trial) {
   if (trial.time == 0) trial.time = std::time(nullptr);
@@ -69,10 +76,12 @@ Expected<std::int64_t> Store::remove(const std::string& pattern) {
   auto transaction = impl_->begin();
   if (!transaction) return tl::unexpected(transaction.error());
   const Connection& db = *impl_->db;
-  // Winners go with their trials. instr() finds the empty text everywhere.
-  const auto trials = rows_removed(
-      db, "DELETE FROM trial WHERE problem IN (SELECT id FROM problem WHERE instr(key, ?) > 0)",
-      pattern);
+  // Winners go with their trials. The rule is that of names_problem().
+  const auto trials =
+      rows_removed(db,
+                   "DELETE FROM trial WHERE problem IN (SELECT id FROM problem WHERE ?1 = '' "
+                   "OR instr(' ' || key || ' ', ' ' || ?1 || ' ') > 0)",
+                   pattern);
   if (!trials) return trials;
   const auto problems =
       rows_removed(db, "DELETE FROM problem WHERE id NOT IN (SELECT problem FROM trial)");

@@ -38,7 +38,7 @@ Expected<cache::Store> open(const Options& options, cache::Access access, Output
   return store;
 }
 
-// As `remove` understands a pattern: part of the problem's key.
+// The winners that `remove` would take.
 Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& store,
                                                         const std::string& pattern) {
   std::vector<cache::WinnerRecord> found;
@@ -46,7 +46,7 @@ Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& stor
     auto winners = store.winners(std::string(family->name), "");
     if (!winners) return tl::unexpected(winners.error());
     for (cache::WinnerRecord& winner : *winners) {
-      if (winner.trial.key.problem_key.find(pattern) == std::string::npos) continue;
+      if (!cache::names_problem(pattern, winner.trial.key.problem_key)) continue;
       found.push_back(std::move(winner));
     }
   }

@@ -46,6 +46,7 @@ Expected<int> run(const Options& options, Output& output) {
   const Explanation e = explain(*config, problem, device->spec, *limits, found);
   output.text(
       fmt::format("{}\non {} for {}\n", to_string(e.config), e.device.name, titled(problem)));
+  output.text(parameters_text(e.config));
   output.text(resources_text(e));
   output.text("\n");
   output.result(verdicts_text(e));

@@ -62,6 +62,16 @@ std::string changes(const Config& from, const Config& to) {
 
 }  // namespace
 
+std::string parameters_text(const Config& config) {
+  Table table({{"", Table::Align::left}, {"", Table::Align::right}, {"", Table::Align::left}});
+  const auto parameters = config.kernel->parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    table.add({std::string(parameters[i].name), std::to_string(config.values[i]),
+               std::string(parameters[i].help)});
+  }
+  return "\n" + table.str();
+}
+
 std::string resources_text(const Explanation& e) {
   std::string text = terms_text("Shared memory per block", e.smem_terms, smem_total(e));
   text += terms_text("Threads per block", e.thread_terms,

@@ -44,6 +44,7 @@ io::ExplainJson json_of(const Explanation& explanation);
 std::string verdicts_text(const Explanation& explanation);
 
 // The other parts of the text; each begins with an empty line or is empty.
+std::string parameters_text(const Config& config);
 std::string resources_text(const Explanation& explanation);
 std::string time_text(const Explanation& explanation);
 std::string nearest_text(const Explanation& explanation);

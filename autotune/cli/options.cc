@@ -74,7 +74,7 @@ const TextOption kTextOptions[] = {
      "Time this beside ours, interleaved: cublas, or none (default)"},
     {kCacheArgs, kGroupRun, "ACTION", "", &Options::action, "path, list, show, verify or remove"},
     {kCacheArgs, kGroupRun, "PATTERN", "", &Options::pattern,
-     "Part of a problem's key, e.g. 'm=4096 n=4096' (list, show, remove)"},
+     "Whole words of a problem's key, e.g. 'm=4096 n=4096' (list, show, remove)"},
 
     {kCache, kGroupOutput, "--cache", "FILE", &Options::cache,
      "Cache database (default: $AUTOTUNE_CACHE, else the user's; see 'autotune cache path')"},
