@@ -51,6 +51,7 @@ time_configs() {
   while IFS= read -r config; do
     [ -n "$config" ] || continue
     number=$((number + 1))
+    rm -f "$out/one.json"
     if timeout 60 "$bin/autotune" bench gemm "$@" --config "$config" --json "$out/one.json" \
       >"$out/one.log" 2>&1 </dev/null; then
       awk -v config="$config" '
@@ -63,7 +64,8 @@ time_configs() {
                  value["median_us"], value["tflops"], value["floor_percent"], config
         }' "$out/one.json"
     else
-      printf 'failed: %s: %s\n' "$config" "$(tail -n 1 "$out/one.log")"
+      printf 'failed: %s: %s\n' "$config" \
+        "$(grep -oE '"error": *"[^"]*"' "$out/one.json" 2>/dev/null || tail -n 1 "$out/one.log")"
       failed+=("config $number")
     fi
   done <"$configs" > >(tee "$out/times.txt")

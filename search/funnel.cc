@@ -23,6 +23,9 @@ void Funnel::reject(const Config& config, const Verdict& verdict) {
     return;
   }
   if (verdict.rule == Rule::excluded) return;
+  if (verdict.rule == Rule::memory && (!memory_ || verdict.required < memory_->required)) {
+    memory_ = verdict;
+  }
   const double ratio = static_cast<double>(verdict.required) /
                        static_cast<double>(std::max<std::int64_t>(1, verdict.limit));
   if (!closest_ || ratio < closest_->ratio) closest_ = Miss{config, verdict, ratio};
@@ -53,6 +56,11 @@ Error Funnel::nothing_fits(const Request& request,
                                 ? fmt::format("the space {} holds none", request.space->origin)
                                 : fmt::format("{}", fmt::join(unsupported, "; "));
     return {ErrorCode::nothing_fits, fmt::format("{}: {}", what, why)};
+  }
+  // What passes every rule about the code fails here only for the size of the problem.
+  if (memory_) {
+    return {ErrorCode::nothing_fits,
+            fmt::format("{}: {}", what, autotune::describe(*memory_, *request.device))};
   }
   const auto counts = rejected();
   const auto most =

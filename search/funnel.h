@@ -21,7 +21,8 @@ class Funnel {
   // Rule name, or structure:<constraint name>, to count. Kernels' equal names add up.
   std::map<std::string, std::int64_t> rejected() const;
 
-  // For a request without survivors: what rejected most, and the config that missed by least.
+  // For a request without survivors: that the problem is too large for the device, or what rejected
+  // most and the config that missed by least.
   Error nothing_fits(const Request& request, const std::vector<std::string>& unsupported) const;
 
  private:
@@ -40,6 +41,7 @@ class Funnel {
     double ratio;
   };
   std::optional<Miss> closest_;
+  std::optional<Verdict> memory_;  // of the least that any config needs
 };
 
 }  // namespace autotune::search

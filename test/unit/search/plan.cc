@@ -50,6 +50,18 @@ TEST_CASE("equal predictions are ordered by resources") {
   CHECK(plan->survivors[5].config == fake_config({{"demand", 128}, {"order", 1}}));
 }
 
+TEST_CASE("a problem larger than the device's memory is said to be that") {
+  const auto plan =
+      make_plan(gemm(60000, 600000, 600000), device_named("nvidia-h200"), gemm_space(), {});
+  REQUIRE_FALSE(plan);
+  CHECK(plan.error().code == ErrorCode::nothing_fits);
+  const std::string& message = plan.error().message;
+  INFO(message);
+  // (60000 x 600000 + 600000 x 600000 + 60000 x 600000) x 2 bytes.
+  CHECK(message.find("required 864000000000 bytes") != std::string::npos);
+  CHECK(message.find("structure") == std::string::npos);
+}
+
 TEST_CASE("when nothing fits the message names the rule and the closest miss") {
   const Space space = fake_space({{"smem", {250000, 500000, 800000}}, {"threads", {128, 100}}});
   const Limits limits;
