@@ -61,8 +61,8 @@ struct ConfigPattern {
   std::string kernel;
   struct Term {
     std::string name;
-    std::int32_t value;
-    bool any;
+    std::int32_t value = 0;
+    bool any = false;
   };
   std::array<Term, kMaxParameters> terms;
   int term_count = 0;
