@@ -21,7 +21,7 @@ using Mode = Connection::Mode;
 // one without the cubins, which carry their own seals.
 constexpr std::int64_t kWholeCheckBytes = 256LL << 20;
 
-// Each of them may find the file damaged again, or moved by another process.
+// Each of them may find the file damaged again, or emptied by another process.
 constexpr int kMaxRecoveries = 5;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -135,9 +135,9 @@ struct Opened {
 };
 
 // Empty, or what was said about a file that had to be moved away; the caller opens anew.
-Expected<std::string> recover(const Connection& db) {
-  if (!carries_our_mark(db)) return tl::unexpected(refusal(db, Content::foreign));
-  const auto moved = move_aside(db);
+Expected<std::string> recover(const Connection& db, const Fingerprint& seen) {
+  if (!carries_our_mark(seen)) return tl::unexpected(refusal(db, Content::foreign));
+  const auto moved = move_aside(db, seen);
   if (!moved) return tl::unexpected(moved.error());
   if (moved->empty()) return std::string{};
   return fmt::format("cache {} was damaged: it was moved to {} and a fresh one started",
@@ -153,14 +153,15 @@ Expected<Opened> open_writer(const fs::path& path) {
     }
     auto db = Connection::open(path, Mode::write);
     if (!db) return tl::unexpected(db.error());
+    const auto seen = fingerprint_of(*db);
     const auto ready = make_ready(*db);
     if (ready) {
       opened.db = std::move(*db);
       return opened;
     }
     const bool damaged = ready.error().code == ErrorCode::corrupt_file;
-    if (!damaged || recoveries == kMaxRecoveries) return tl::unexpected(ready.error());
-    const auto told = recover(*db);
+    if (!damaged || !seen || recoveries == kMaxRecoveries) return tl::unexpected(ready.error());
+    const auto told = recover(*db, *seen);
     if (!told) return tl::unexpected(told.error());
     if (!told->empty()) add_line(opened.message, *told);
   }
@@ -178,6 +179,7 @@ Expected<Opened> open_reader(const fs::path& path) {
   const Mode mode = why_unwritable(path) == 0 ? Mode::read : Mode::read_only;
   auto db = Connection::open(path, mode);
   if (!db) return tl::unexpected(db.error());
+  const auto seen = fingerprint_of(*db);
   const auto content = look_into(*db);
   if (!content) {
     if (mode == Mode::read_only && needs_rollback(*db)) {
@@ -187,7 +189,8 @@ Expected<Opened> open_reader(const fs::path& path) {
           path.string());
       return opened;
     }
-    const bool foreign = content.error().code == ErrorCode::corrupt_file && !carries_our_mark(*db);
+    const bool foreign =
+        content.error().code == ErrorCode::corrupt_file && seen && !carries_our_mark(*seen);
     return tl::unexpected(foreign ? refusal(*db, Content::foreign) : content.error());
   }
   if (*content == Content::foreign || *content == Content::newer) {

@@ -1,12 +1,17 @@
 #include "cache/recovery.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "cache/schema.h"
 
@@ -53,28 +58,87 @@ class ExclusiveLock {
   bool held_ = false;
 };
 
-fs::path free_name(const fs::path& file) {
-  const std::string stem = fmt::format("{}.corrupt-{}", file.string(), std::time(nullptr));
-  fs::path name = stem;
-  std::error_code ignored;
-  for (int i = 2; fs::exists(name, ignored); ++i) name = fmt::format("{}-{}", stem, i);
-  return name;
+std::string damage_stands(const fs::path& file, const fs::path& copy, int error) {
+  return fmt::format("cache {} is damaged and cannot be moved to {}: {}", file.string(),
+                     copy.string(), std::generic_category().message(error));
+}
+
+// A file that did not exist before, for the owner alone; closes itself.
+class NewFile {
+ public:
+  explicit NewFile(const fs::path& file) {
+    const std::string stem = fmt::format("{}.corrupt-{}", file.string(), std::time(nullptr));
+    path_ = stem;
+    for (int i = 2; (descriptor_ = open_new()) < 0 && errno == EEXIST; ++i) {
+      path_ = fmt::format("{}-{}", stem, i);
+    }
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+
+  const fs::path& path() const { return path_; }
+  bool is_open() const { return descriptor_ >= 0; }
+
+  // False with errno where it fails.
+  bool write(const char* bytes, std::size_t count) {
+    while (count > 0) {
+      const ssize_t written = ::write(descriptor_, bytes, count);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      bytes += written;
+      count -= static_cast<std::size_t>(written);
+    }
+    return true;
+  }
+  bool sync() { return fsync(descriptor_) == 0; }
+
+ private:
+  int open_new() const {
+    return open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  }
+
+  fs::path path_;
+  int descriptor_ = -1;
+};
+
+// 0 or the errno that stood against it.
+int copy_all(sqlite3_file* from, std::int64_t bytes, NewFile& to) {
+  std::vector<char> piece(std::size_t{1} << 20);
+  for (std::int64_t offset = 0; offset < bytes; offset += std::ssize(piece)) {
+    const auto count = std::min<std::int64_t>(bytes - offset, std::ssize(piece));
+    if (from->pMethods->xRead(from, piece.data(), static_cast<int>(count), offset) != SQLITE_OK) {
+      return EIO;
+    }
+    if (!to.write(piece.data(), static_cast<std::size_t>(count))) return errno;
+  }
+  return to.sync() ? 0 : errno;
 }
 
 }  // namespace
 
-bool carries_our_mark(const Connection& connection) {
-  constexpr sqlite3_int64 kOffset = 68;  // SQLite file format, section 1.3
-  std::array<unsigned char, 4> bytes = {};
+std::optional<Fingerprint> fingerprint_of(const Connection& connection) {
   sqlite3_file* file = file_of(connection);
-  if (file == nullptr) return false;
-  if (file->pMethods->xRead(file, bytes.data(), bytes.size(), kOffset) != SQLITE_OK) return false;
+  sqlite3_int64 bytes = 0;
+  if (file == nullptr || file->pMethods->xFileSize(file, &bytes) != SQLITE_OK) return std::nullopt;
+  Fingerprint print;
+  print.bytes = bytes;
+  const int code = file->pMethods->xRead(file, print.header.data(), print.header.size(), 0);
+  // A file shorter than a header is read as far as it goes, with zeros behind.
+  if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) return std::nullopt;
+  return print;
+}
+
+bool carries_our_mark(const Fingerprint& print) {
+  constexpr std::size_t kOffset = 68;  // SQLite file format, section 1.3
   std::uint32_t mark = 0;
-  for (const unsigned char byte : bytes) mark = mark << 8 | byte;
+  for (std::size_t i = 0; i < 4; ++i) mark = mark << 8 | print.header[kOffset + i];
   return mark == kApplicationId;
 }
 
-Expected<fs::path> move_aside(const Connection& connection) {
+Expected<fs::path> move_aside(const Connection& connection, const Fingerprint& seen) {
   sqlite3_file* file = file_of(connection);
   if (file == nullptr) return tl::unexpected(connection.error());
   const ExclusiveLock lock{file};
@@ -84,24 +148,29 @@ Expected<fs::path> move_aside(const Connection& connection) {
                             "again, or use another file (--cache)",
                             connection.path().string(), kPatienceMs / 1000));
   }
-  int moved = 0;
-  file->pMethods->xFileControl(file, SQLITE_FCNTL_HAS_MOVED, &moved);
-  if (moved != 0) return fs::path{};
+  if (fingerprint_of(connection) != seen) return fs::path{};
 
-  // Symbolic links are resolved in SQLite's name of the file. The journal goes first: a journal
-  // left behind would be rolled back into the fresh file.
-  const fs::path from = sqlite3_db_filename(connection.handle(), "main");
-  const fs::path to = free_name(from);
-  std::error_code error;
-  const fs::path journal = from.string() + "-journal";
-  if (fs::exists(journal, error)) fs::rename(journal, to.string() + "-journal", error);
-  if (!error) fs::rename(from, to, error);
-  if (error) {
-    return fail(ErrorCode::io_failed,
-                fmt::format("cache {} is damaged and cannot be moved to {}: {}", from.string(),
-                            to.string(), error.message()));
-  }
-  return to;
+  // Symbolic links are resolved in SQLite's name of the file.
+  const fs::path path = sqlite3_db_filename(connection.handle(), "main");
+  NewFile copy{path};
+  const int error = copy.is_open() ? copy_all(file, seen.bytes, copy) : errno;
+  const auto give_up = [&](int number) {
+    std::error_code ignored;
+    if (copy.is_open()) fs::remove(copy.path(), ignored);
+    return fail(ErrorCode::io_failed, damage_stands(path, copy.path(), number));
+  };
+  if (error != 0) return give_up(error);
+
+  // The journal goes before the file is emptied: left behind, it would be rolled back into it.
+  std::error_code moved;
+  const fs::path journal = path.string() + "-journal";
+  if (fs::exists(journal, moved)) fs::rename(journal, copy.path().string() + "-journal", moved);
+  if (moved) return give_up(moved.value());
+  const bool emptied = file->pMethods->xTruncate(file, 0) == SQLITE_OK &&
+                       file->pMethods->xSync(file, SQLITE_SYNC_FULL) == SQLITE_OK;
+  if (!emptied) return give_up(EIO);
+  chmod(path.c_str(), 0600);  // as a new one; a file that others may write is not trusted anyway
+  return copy.path();
 }
 
 }  // namespace autotune::cache

@@ -209,6 +209,26 @@ TEST_CASE("several writers that find the same damage move it aside once") {
   CHECK(trials_in(*store) == 6);
 }
 
+TEST_CASE("a writer that has the file open goes on in the fresh one") {
+  const TempFolder folder;
+  put_bytes(folder / "cache.db", sound_cache());
+  auto early = Store::open(folder / "cache.db", Access::read_write);
+  REQUIRE(early);
+  const std::string said = in_child([&] {
+    // Another process: closing a descriptor of the file here would drop the first one's locks.
+    put_bytes(folder / "cache.db", sound_cache().substr(0, 9000));
+    auto late = Store::open(folder / "cache.db", Access::read_write);
+    TrialRecord trial = sample_trial(1);
+    return late && late->record(trial) ? std::string{} : std::string{"not recorded"};
+  });
+  CHECK(said == "");
+  CHECK(named(folder.path(), "cache.db.corrupt-").size() == 1);
+  TrialRecord trial = sample_trial(2);
+  CHECK(early->record(trial));
+  CHECK(trials_in(*early) == 2);
+  CHECK(early->verify()->findings.empty());
+}
+
 void check_left_alone(const TempFolder& folder, const std::string& word) {
   const std::string before = bytes_of(folder / "cache.db");
   for (const Access access : {Access::read_write, Access::read_only}) {
