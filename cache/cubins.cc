@@ -26,21 +26,25 @@ std::string seal_of(const CubinKey& key, const CubinRecord& cubin) {
   return sha256_hex(text + cubin.image);
 }
 
-Expected<void> Store::put_cubin(const CubinKey& key, const CubinRecord& cubin) {
-  if (impl_->writable && !impl_->trusted) return {};
+Expected<void> write_cubin(const Connection& db, const CubinKey& key, const CubinRecord& cubin) {
   static const Names names = actual_names();
   static const std::string sql =
       "INSERT OR REPLACE INTO cubin (source_hash, arch, compiler, seal, image, " + names.listed() +
       ") VALUES (?, ?, ?, ?, ?, " + names.placeholders() + ")";
-  auto transaction = impl_->begin();
-  if (!transaction) return tl::unexpected(transaction.error());
-  auto insert = Statement::make(*impl_->db, sql, key.source_hash, key.arch, key.compiler,
-                                seal_of(key, cubin));
+  auto insert =
+      Statement::make(db, sql, key.source_hash, key.arch, key.compiler, seal_of(key, cubin));
   if (!insert) return tl::unexpected(insert.error());
   insert->bind_blob(cubin.image);
   Binder binder{*insert};
   visit_actual(cubin.actual, binder);
-  if (const auto inserted = insert->run(); !inserted) return inserted;
+  return insert->run();
+}
+
+Expected<void> Store::put_cubin(const CubinKey& key, const CubinRecord& cubin) {
+  if (impl_->writable && !impl_->trusted) return {};
+  auto transaction = impl_->begin();
+  if (!transaction) return tl::unexpected(transaction.error());
+  if (const auto written = write_cubin(*impl_->db, key, cubin); !written) return written;
   return transaction->commit();
 }
 

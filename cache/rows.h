@@ -150,6 +150,10 @@ class Reader {
 std::string select_trials(const std::string& extra = "");
 std::optional<TrialRecord> read_trial(Statement& statement);
 
+// An `extra` column: the uid of the trial's run, empty for none.
+inline constexpr const char* kRunOfTrial =
+    "coalesce((SELECT uid FROM run WHERE run.id = t.run), '')";
+
 // The row id of a device, which is added where it is missing.
 Expected<std::int64_t> insert_device(const Connection& db, const std::string& fingerprint);
 

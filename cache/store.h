@@ -88,6 +88,13 @@ struct Problems {                     // of `verify`
   std::int64_t cubins = 0;
 };
 
+struct Merged {  // rows that were new, or better than those they met
+  std::int64_t runs = 0;
+  std::int64_t trials = 0;
+  std::int64_t winners = 0;
+  std::int64_t cubins = 0;
+};
+
 // Whether `pattern` is one or more whole words of a problem's key, in a row: "m=1" is not in
 // "m=16". The empty pattern names every problem.
 bool names_problem(std::string_view pattern, const std::string& problem_key);
@@ -140,6 +147,16 @@ class Store {
   // A store that does not give cubins does not take them either (a silent success).
   Expected<void> put_cubin(const CubinKey& key, const CubinRecord& cubin);
   Expected<std::optional<CubinRecord>> cubin(const CubinKey& key) const;
+
+  // Adds all that `others` hold: runs, trials, winners, and the cubins that they give. Of two
+  // trials under one key the one with the better measured time stays, with the run that it came
+  // from; of two winners likewise. The result depends neither on the order of the stores nor on how
+  // often they were merged. One transaction.
+  Expected<Merged> merge(const std::vector<const Store*>& others);
+  // The same with winners from elsewhere, as those of one run at `time` (seconds since the epoch);
+  // `uid` tells that run from every other, the same one when the same winners come again.
+  Expected<Merged> adopt(const std::string& uid, const RunInfo& info, std::int64_t time,
+                         const std::vector<WinnerRecord>& winners);
 
   // integrity_check, foreign keys, every trial's values, every cubin's hash.
   Expected<Problems> verify() const;

@@ -1,29 +1,10 @@
+#include "cache/winners.h"
+
 #include "cache/impl.h"
 #include "cache/rows.h"
 
 namespace autotune::cache {
 namespace {
-
-// A winner whose trial was recorded again and failed then is none.
-const std::string& select_winners() {
-  static const std::string sql = [] {
-    Names names;
-    visit_lead(static_cast<const WinnerRecord&>(WinnerRecord{}), names);
-    return select_trials(names.listed("w")) +
-           "JOIN winner w ON w.trial = t.id WHERE t.outcome = 'ok' ";
-  }();
-  return sql;
-}
-
-std::optional<WinnerRecord> read_winner(Statement& statement) {
-  auto trial = read_trial(statement);
-  if (!trial) return std::nullopt;
-  WinnerRecord winner;
-  winner.trial = std::move(*trial);
-  Reader reader{statement};
-  visit_lead(winner, reader);
-  return winner;
-}
 
 Expected<std::vector<WinnerRecord>> all_of(Statement& statement) {
   std::vector<WinnerRecord> found;
@@ -54,25 +35,66 @@ Expected<std::int64_t> trial_id(const Connection& db, const TrialRecord& trial) 
   return id;
 }
 
+Names lead_names() {
+  Names names;
+  visit_lead(static_cast<const WinnerRecord&>(WinnerRecord{}), names);
+  return names;
+}
+
 }  // namespace
 
-Expected<void> Store::crown(const WinnerRecord& winner) {
-  static const std::string sql = [] {
-    Names names;
-    visit_lead(static_cast<const WinnerRecord&>(WinnerRecord{}), names);
-    return "INSERT OR REPLACE INTO winner (problem, device, trial, " + names.listed() +
-           ") SELECT problem, device, id, " + names.placeholders() + " FROM trial WHERE id = ?";
+// A winner whose trial was recorded again and failed then is none.
+std::string select_winners(const std::string& extra) {
+  static const std::string columns = lead_names().listed("w");
+  return select_trials(columns + (extra.empty() ? "" : ", " + extra)) +
+         "JOIN winner w ON w.trial = t.id WHERE t.outcome = 'ok' ";
+}
+
+std::optional<WinnerRecord> read_winner(Statement& statement) {
+  auto trial = read_trial(statement);
+  if (!trial) return std::nullopt;
+  WinnerRecord winner;
+  winner.trial = std::move(*trial);
+  Reader reader{statement};
+  visit_lead(winner, reader);
+  return winner;
+}
+
+Expected<bool> write_winner(const Connection& db, const WinnerRecord& winner, std::int64_t trial) {
+  static const std::string same = [] {
+    std::string conditions;
+    for (const std::string& name : lead_names().names) conditions += name + " IS ? AND ";
+    return "SELECT 1 FROM winner WHERE " + conditions + "trial = ?";
   }();
+  static const std::string sql = "INSERT OR REPLACE INTO winner (problem, device, trial, " +
+                                 lead_names().listed() + ") SELECT problem, device, id, " +
+                                 lead_names().placeholders() + " FROM trial WHERE id = ?";
+  const auto prepared = [&](const std::string& text) {
+    auto statement = Statement::make(db, text);
+    if (!statement) return statement;
+    Binder binder{*statement};
+    visit_lead(winner, binder);
+    statement->bind(trial);
+    return statement;
+  };
+  auto select = prepared(same);
+  if (!select) return tl::unexpected(select.error());
+  const auto there = select->step();
+  if (!there) return tl::unexpected(there.error());
+  if (*there) return false;
+  auto insert = prepared(sql);
+  if (!insert) return tl::unexpected(insert.error());
+  if (const auto inserted = insert->run(); !inserted) return tl::unexpected(inserted.error());
+  return true;
+}
+
+Expected<void> Store::crown(const WinnerRecord& winner) {
   auto transaction = impl_->begin();
   if (!transaction) return tl::unexpected(transaction.error());
   const auto trial = trial_id(*impl_->db, winner.trial);
   if (!trial) return tl::unexpected(trial.error());
-  auto insert = Statement::make(*impl_->db, sql);
-  if (!insert) return tl::unexpected(insert.error());
-  Binder binder{*insert};
-  visit_lead(winner, binder);
-  insert->bind(*trial);
-  if (const auto inserted = insert->run(); !inserted) return inserted;
+  const auto written = write_winner(*impl_->db, winner, *trial);
+  if (!written) return tl::unexpected(written.error());
   return transaction->commit();
 }
 

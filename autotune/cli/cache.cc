@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "autotune/cli/cache_exchange.h"
 #include "autotune/cli/command.h"
 #include "autotune/cli/open_store.h"
 #include "autotune/cli/text.h"
@@ -29,28 +31,8 @@ Expected<int> show_path(const Options& options, Output& output) {
   return kExitDone;
 }
 
-// Here the cache is the subject, so one that cannot be opened is an error.
-Expected<cache::Store> open(const Options& options, cache::Access access, Output& output) {
-  const auto path = cache_path(options);
-  if (!path) return tl::unexpected(path.error());
-  auto store = cache::Store::open(*path, access);
-  if (store && !store->message().empty()) output.warn(store->message());
-  return store;
-}
-
-// The winners that `remove` would take.
-Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& store,
-                                                        const std::string& pattern) {
-  std::vector<cache::WinnerRecord> found;
-  for (const Family* family : families()) {
-    auto winners = store.winners(std::string(family->name), "");
-    if (!winners) return tl::unexpected(winners.error());
-    for (cache::WinnerRecord& winner : *winners) {
-      if (!cache::names_problem(pattern, winner.trial.key.problem_key)) continue;
-      found.push_back(std::move(winner));
-    }
-  }
-  return found;
+std::string pattern_of(const Options& options) {
+  return options.arguments.empty() ? std::string() : options.arguments.front();
 }
 
 io::CachedWinnerJson row_of(const cache::WinnerRecord& winner) {
@@ -111,9 +93,9 @@ void print_shown(const io::CachedWinnerJson& row, Output& output) {
 }
 
 Expected<int> list(const Options& options, Output& output, bool show) {
-  auto store = open(options, cache::Access::read_only, output);
+  auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
-  const auto winners = winners_like(*store, options.pattern);
+  const auto winners = winners_like(*store, pattern_of(options));
   if (!winners) return tl::unexpected(winners.error());
 
   io::CacheListJson document{store->path().string(), show, {}};
@@ -131,7 +113,7 @@ Expected<int> list(const Options& options, Output& output, bool show) {
 }
 
 Expected<int> verify(const Options& options, Output& output) {
-  const auto store = open(options, cache::Access::read_only, output);
+  const auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
   auto found = store->verify();
   if (!found) return tl::unexpected(found.error());
@@ -150,17 +132,14 @@ Expected<int> verify(const Options& options, Output& output) {
 }
 
 Expected<int> remove(const Options& options, Output& output) {
-  if (options.pattern.empty() != options.all) {
+  const std::string pattern = pattern_of(options);
+  if (pattern.empty() != options.all) {
     return fail(ErrorCode::bad_input,
                 "cache remove: give part of a problem's key, e.g. 'm=4096 n=4096', or --all");
   }
-  auto store = open(options, cache::Access::read_write, output);
+  auto store = open_writable(options, output);
   if (!store) return tl::unexpected(store.error());
-  if (!store->writable()) {
-    return fail(ErrorCode::io_failed,
-                fmt::format("cache remove: {} cannot be written", store->path().string()));
-  }
-  const auto removed = store->remove(options.pattern);
+  const auto removed = store->remove(pattern);
   if (!removed) return tl::unexpected(removed.error());
   output.result(fmt::format("Removed {}.\n", counted(*removed, "trial")));
   const io::CacheRemoveJson document{store->path().string(), *removed};
@@ -168,36 +147,82 @@ Expected<int> remove(const Options& options, Output& output) {
   return kExitDone;
 }
 
+Expected<int> list_winners(const Options& options, Output& output) {
+  return list(options, output, false);
+}
+Expected<int> show_winners(const Options& options, Output& output) {
+  return list(options, output, true);
+}
+
+struct Action {
+  const char* name;
+  enum class Takes : std::uint8_t { nothing, pattern, files } takes;
+  Expected<int> (*run)(const Options& options, Output& output);
+};
+
+const Action kActions[] = {
+    {"path", Action::Takes::nothing, show_path},
+    {"list", Action::Takes::pattern, list_winners},
+    {"show", Action::Takes::pattern, show_winners},
+    {"verify", Action::Takes::nothing, verify},
+    {"remove", Action::Takes::pattern, remove},
+    {"merge", Action::Takes::files, merge_caches},
+    {"export", Action::Takes::pattern, export_winners},
+    {"import", Action::Takes::files, import_winners},
+};
+
+Expected<void> check_arguments(const Options& options, const Action& action) {
+  const auto wrong = [&](const std::string& what) {
+    return fail(ErrorCode::bad_input, fmt::format("cache {}: {}", action.name, what));
+  };
+  const auto& given = options.arguments;
+  if (action.takes == Action::Takes::nothing && !given.empty()) {
+    return wrong(fmt::format("'{}' is too much", given.front()));
+  }
+  if (action.takes == Action::Takes::pattern && given.size() > 1) {
+    return wrong(
+        fmt::format("'{}' is too much: a PATTERN of several words is one argument, e.g. "
+                    "'m=4096 n=4096'",
+                    given[1]));
+  }
+  if (action.takes == Action::Takes::files && given.empty()) return wrong("give one file or more");
+  if (options.all && action.run != remove) return wrong("--all goes with remove only");
+  const bool exports = action.run == export_winners;
+  if (!options.yaml.empty() && !exports) return wrong("--yaml goes with export only");
+  if (!options.device.empty() && !exports) return wrong("--device goes with export only");
+  return {};
+}
+
 Expected<int> run(const Options& options, Output& output) {
-  const std::string& action = options.action;
-  if (!options.pattern.empty() && (action == "path" || action == "verify")) {
-    return fail(ErrorCode::bad_input,
-                fmt::format("cache: '{}' is too much: list, show and remove take a PATTERN",
-                            options.pattern));
+  std::string names;
+  for (const Action& action : kActions) {
+    if (options.action == action.name) {
+      if (const auto sound = check_arguments(options, action); !sound) {
+        return tl::unexpected(sound.error());
+      }
+      return action.run(options, output);
+    }
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", action.name);
   }
-  if (options.all && action != "remove") {
-    return fail(ErrorCode::bad_input, "cache: --all goes with remove only");
-  }
-  if (action == "path") return show_path(options, output);
-  if (action == "list") return list(options, output, false);
-  if (action == "show") return list(options, output, true);
-  if (action == "verify") return verify(options, output);
-  if (action == "remove") return remove(options, output);
-  return fail(ErrorCode::bad_input,
-              fmt::format("cache: {}give one of path, list, show, verify, remove",
-                          action.empty() ? "" : fmt::format("'{}' is not an action; ", action)));
+  const std::string given =
+      options.action.empty() ? "" : fmt::format("'{}' is not an action; ", options.action);
+  return fail(ErrorCode::bad_input, fmt::format("cache: {}give one of {}", given, names));
 }
 
 }  // namespace
 
 const Command kCacheCommand = {
     "cache",
-    "Show, check or clean the cache: path, list, show, verify, remove",
+    "Show, check, clean or exchange the cache: path, list, show, verify, remove, merge, export, "
+    "import",
     "  autotune cache path\n"
     "  autotune cache list\n"
     "  autotune cache show 'm=4096 n=4096 k=4096'\n"
     "  autotune cache remove 'm=4096 n=4096 k=4096'\n"
-    "  autotune cache verify --cache /path/to/cache.db",
+    "  autotune cache verify --cache /path/to/cache.db\n"
+    "  autotune cache merge node1.db node2.db --cache all.db\n"
+    "  autotune cache export --yaml configs/tuned\n"
+    "  autotune cache import configs/tuned/nvidia-h200.yaml",
     kCacheArgs | kCache | kOutput,
     run,
 };

@@ -72,9 +72,12 @@ const TextOption kTextOptions[] = {
     {kSeed, kGroupRun, "--seed", "N", &Options::seed, "Seed of samples and inputs (default 1)"},
     {kBench, kGroupRun, "--baseline", "NAME", &Options::baseline,
      "Time this beside ours, interleaved: cublas, or none (default)"},
-    {kCacheArgs, kGroupRun, "ACTION", "", &Options::action, "path, list, show, verify or remove"},
-    {kCacheArgs, kGroupRun, "PATTERN", "", &Options::pattern,
-     "Whole words of a problem's key, e.g. 'm=4096 n=4096' (list, show, remove)"},
+    {kCacheArgs, kGroupRun, "ACTION", "", &Options::action,
+     "path, list, show, verify, remove, merge, export or import"},
+    {kCacheArgs, kGroupRun, "--yaml", "FILE|FOLDER|-", &Options::yaml,
+     "export: write one GPU's winners there, or into a folder one file per GPU"},
+    {kCacheArgs, kGroupRun, "--device", "NAME|SLUG", &Options::device,
+     "export: this GPU's winners only"},
 
     {kCache, kGroupOutput, "--cache", "FILE", &Options::cache,
      "Cache database (default: $AUTOTUNE_CACHE, else the user's; see 'autotune cache path')"},
@@ -82,6 +85,24 @@ const TextOption kTextOptions[] = {
      "Write the result as JSON; with '-' to stdout, and text for people to stderr"},
     {kWorker, kGroupRun, "ROLE", "", &Options::role, "compile or measure"},
     {kWorker, kGroupRun, "--device", "INDEX", &Options::device, "GPU of a measuring worker"},
+};
+
+// Takes any number of texts.
+struct ListOption {
+  std::uint32_t set;
+  const char* group;
+  const char* flag;  // a positional has no dashes
+  const char* value;
+  std::vector<std::string> Options::*member;
+  const char* help;
+};
+
+const ListOption kListOptions[] = {
+    {kSpace, kGroupSearch, "--exclude", "PATTERN", &Options::excludes,
+     "Leave out configs that match, e.g. mma:stages=2,block_m=*; repeatable"},
+    {kCacheArgs, kGroupRun, "ARGUMENT", "", &Options::arguments,
+     "list, show, remove, export: whole words of a problem's key, e.g. 'm=4096 n=4096'; merge, "
+     "import: files"},
 };
 
 struct FlagOption {
@@ -130,14 +151,12 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
     option->type_name(entry.value)->group(entry.group)->envname(entry.environment);
     option->check(check_given);
   }
-  if ((sets & kSpace) != 0) {
-    command
-        .add_option(
-            "--exclude", options.excludes,
-            wrapped("Leave out configs that match, e.g. mma:stages=2,block_m=*; repeatable"))
-        ->type_name("PATTERN")
-        ->group(kGroupSearch)
-        ->allow_extra_args(false);
+  for (const ListOption& entry : kListOptions) {
+    if ((entry.set & sets) == 0) continue;
+    CLI::Option* option =
+        command.add_option(entry.flag, options.*entry.member, wrapped(entry.help));
+    option->type_name(entry.value)->group(entry.group)->check(check_given);
+    if (entry.flag[0] == '-') option->allow_extra_args(false);
   }
   for (const FlagOption& entry : kFlagOptions) {
     if ((entry.set & sets) == 0) continue;

@@ -31,7 +31,9 @@ struct Options {
   bool resume = false;
   bool fresh = false;
   std::string baseline;
-  std::string action, pattern;
+  std::string action;
+  std::vector<std::string> arguments;
+  std::string yaml;
   bool all = false;
   std::string role;
 };
@@ -52,7 +54,7 @@ enum OptionSet : std::uint32_t {
   kSeed = 1u << 11,       // --seed
   kJobs = 1u << 12,       // --jobs
   kBench = 1u << 13,      // --baseline
-  kCacheArgs = 1u << 14,  // ACTION, PATTERN, --all
+  kCacheArgs = 1u << 14,  // ACTION, ARGUMENTS, --yaml, --all
   kWorker = 1u << 15,     // ROLE and --device of a worker
 };
 

@@ -255,4 +255,30 @@ struct CacheRemoveJson {
 };
 std::string to_json(const CacheRemoveJson& document);
 
+// `merge` and `import`: what was new, or better than what was there.
+struct CacheMergeJson {
+  std::string path;
+  std::vector<std::string> files;
+  std::int64_t runs = 0;
+  std::int64_t trials = 0;
+  std::int64_t winners = 0;
+  std::int64_t cubins = 0;
+};
+std::string to_json(const CacheMergeJson& document);
+
+// What the `options` of a run say that came from a file.
+std::string import_options(const std::string& file);
+
+struct ExportedFileJson {
+  std::string device;
+  std::string file;  // "-": stdout
+  std::int64_t winners = 0;
+};
+
+struct CacheExportJson {
+  std::string path;
+  std::vector<ExportedFileJson> files;
+};
+std::string to_json(const CacheExportJson& document);
+
 }  // namespace autotune::io

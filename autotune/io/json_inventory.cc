@@ -110,4 +110,25 @@ std::string to_json(const CacheRemoveJson& cache) {
   return document({{"path", cache.path}, {"removed", cache.removed}});
 }
 
+std::string to_json(const CacheMergeJson& cache) {
+  return document({{"path", cache.path},
+                   {"files", cache.files},
+                   {"runs", cache.runs},
+                   {"trials", cache.trials},
+                   {"winners", cache.winners},
+                   {"cubins", cache.cubins}});
+}
+
+std::string import_options(const std::string& file) {
+  return Json{{"import", file}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string to_json(const CacheExportJson& cache) {
+  Json files = Json::array();
+  for (const ExportedFileJson& file : cache.files) {
+    files.push_back({{"device", file.device}, {"file", file.file}, {"winners", file.winners}});
+  }
+  return document({{"path", cache.path}, {"files", files}});
+}
+
 }  // namespace autotune::io

@@ -1,0 +1,296 @@
+#include "autotune/cli/cache_exchange.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/cli/command.h"
+#include "autotune/cli/open_store.h"
+#include "autotune/cli/text.h"
+#include "autotune/io/builtin.h"
+#include "autotune/io/json.h"
+#include "autotune/io/load.h"
+#include "autotune/io/tuned_text.h"
+#include "kernels/kernel.h"
+#include "kernels/problem.h"
+#include "kernels/sha256.h"
+
+namespace autotune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// In place of a compiler's version where a winner came as YAML, which carries no code.
+constexpr const char* kImported = "imported";
+
+Expected<void> tell(const cache::Merged& done, const cache::Store& store,
+                    const std::vector<std::string>& files, const std::string& verb,
+                    Output& output) {
+  output.result(fmt::format("{}: {} {}, {}, {}, {} new or better\n", store.path().string(), verb,
+                            counted(done.runs, "run"), counted(done.trials, "trial"),
+                            counted(done.winners, "winner"), counted(done.cubins, "cubin")));
+  return output.json(io::CacheMergeJson{store.path().string(), files, done.runs, done.trials,
+                                        done.winners, done.cubins});
+}
+
+// Whether today's kernels would compile to the code that the winner was measured on.
+bool is_current(const cache::TrialRecord& trial, const DeviceSpec& device) {
+  const Family* family = find_family(trial.problem.family);
+  if (family == nullptr) return false;
+  const auto config = parse_config(trial.key.config, *family);
+  return config && source_hash(*config, traits_of(trial.problem), device) == trial.key.source_hash;
+}
+
+// What can stand in configs/tuned, by GPU name; warns of what cannot.
+std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerRecord>& winners,
+                                                Output& output) {
+  std::map<std::string, io::TunedFile> files;
+  std::set<std::string> unknown;
+  std::int64_t stale = 0;
+  for (const cache::WinnerRecord& winner : winners) {
+    const cache::TrialRecord& trial = winner.trial;
+    const std::string& print = trial.key.device_fingerprint;
+    const DeviceSpec* device = io::find_device(name_in_fingerprint(print));
+    if (device == nullptr || fingerprint(*device) != print) {
+      unknown.insert(print);
+    } else if (!is_current(trial, *device)) {
+      ++stale;
+    } else {
+      io::TunedFile& file = files[device->name];
+      file.device = device->name;
+      file.entries.push_back({trial.problem, trial.key.config, trial.measurement.median_us});
+    }
+  }
+  for (const std::string& print : unknown) {
+    output.warn(fmt::format("not exported, for configs/gpus does not describe it: {}", print));
+  }
+  if (stale > 0) {
+    output.warn(fmt::format("not exported, for the kernels have changed since: {}; tune again",
+                            counted(stale, "winner")));
+  }
+  return files;
+}
+
+// Keeps the one GPU that --device names.
+Expected<void> keep_device(const std::string& name, std::map<std::string, io::TunedFile>& files) {
+  const DeviceSpec* device = io::find_device(name);
+  if (device == nullptr) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--device: '{}' is not a known GPU; see 'autotune devices'", name));
+  }
+  std::erase_if(files, [&](const auto& file) { return file.first != device->name; });
+  return {};
+}
+
+// Another kind of file that a slip of the name would destroy.
+Expected<void> check_replaceable(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return {};
+  const auto text = io::read_file(path);
+  if (text && io::parse_tuned(*text, path.string())) return {};
+  return fail(ErrorCode::bad_input,
+              fmt::format("--yaml: '{}' exists and holds no exported winners; it was left alone: "
+                          "remove it, or give another name",
+                          path.string()));
+}
+
+Expected<void> write_whole(const fs::path& path, const std::string& text) {
+  if (const auto may = check_replaceable(path); !may) return may;
+  // A pipe or a device is written as it is; a file is replaced by a whole one.
+  std::error_code error;
+  const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
+  const fs::path part =
+      special ? path : fs::path(fmt::format("{}.part-{}", path.string(), getpid()));
+  errno = 0;
+  std::ofstream file(part, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file && !special) {
+    fs::rename(part, path, error);
+    errno = error.value();
+  }
+  if (file && !error) return {};
+  const int reason = errno;
+  if (!special) fs::remove(part, error);
+  return fail(ErrorCode::io_failed, fmt::format("--yaml: cannot write '{}': {}", path.string(),
+                                                reason != 0 ? std::strerror(reason) : "I/O error"));
+}
+
+std::string names_of(const std::map<std::string, io::TunedFile>& files) {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : files) names.push_back(name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The winners of one file as those of one run on that GPU.
+Expected<cache::Merged> adopt(cache::Store& store, const std::string& file, Output& output) {
+  const auto text = io::read_file(file);
+  if (!text) return tl::unexpected(text.error());
+  const auto tuned = io::parse_tuned(*text, file);
+  if (!tuned) return tl::unexpected(tuned.error());
+  const DeviceSpec* device = io::find_device(tuned->device);
+  if (device == nullptr) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: device: '{}' is not a known GPU; see "
+                                                  "'autotune devices'",
+                                                  file, tuned->device));
+  }
+  std::vector<cache::WinnerRecord> winners;
+  for (const io::TunedEntry& entry : tuned->entries) {
+    const auto config = parse_config(entry.config, *find_family(entry.problem.family));
+    if (!config) return tl::unexpected(config.error());
+    cache::TrialRecord trial;
+    trial.problem = entry.problem;
+    trial.key = {problem_key(entry.problem), fingerprint(*device), entry.config,
+                 source_hash(*config, traits_of(entry.problem), *device), kImported};
+    trial.predicted = config->kernel->resources(*config, entry.problem, *device, 0);
+    trial.measurement.median_us = entry.median_us;
+    winners.push_back({std::move(trial)});
+  }
+  const cache::RunInfo info{fingerprint(*device),
+                            device->name,
+                            kImported,
+                            "",
+                            AUTOTUNE_VERSION,
+                            io::import_options(file),
+                            ""};
+  output.info(fmt::format("{}: {} of {}", file,
+                          counted(static_cast<std::int64_t>(winners.size()), "winner"),
+                          device->name));
+  return store.adopt(sha256_hex(info.options + *text), info, std::time(nullptr), winners);
+}
+
+}  // namespace
+
+Expected<cache::Store> open_subject(const Options& options, cache::Access access, Output& output) {
+  const auto path = cache_path(options);
+  if (!path) return tl::unexpected(path.error());
+  auto store = cache::Store::open(*path, access);
+  if (store && !store->message().empty()) output.warn(store->message());
+  return store;
+}
+
+Expected<cache::Store> open_writable(const Options& options, Output& output) {
+  auto store = open_subject(options, cache::Access::read_write, output);
+  if (!store || store->writable()) return store;
+  return fail(ErrorCode::io_failed, fmt::format("cache {}: {} cannot be written", options.action,
+                                                store->path().string()));
+}
+
+Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& store,
+                                                        const std::string& pattern) {
+  std::vector<cache::WinnerRecord> found;
+  for (const Family* family : families()) {
+    auto winners = store.winners(std::string(family->name), "");
+    if (!winners) return tl::unexpected(winners.error());
+    for (cache::WinnerRecord& winner : *winners) {
+      if (!cache::names_problem(pattern, winner.trial.key.problem_key)) continue;
+      found.push_back(std::move(winner));
+    }
+  }
+  return found;
+}
+
+Expected<int> merge_caches(const Options& options, Output& output) {
+  std::vector<cache::Store> stores;
+  for (const std::string& file : options.arguments) {
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) {
+      return fail(ErrorCode::bad_input, fmt::format("cache merge: there is no file '{}'", file));
+    }
+    auto store = cache::Store::open(file, cache::Access::read_only);
+    if (!store) return tl::unexpected(store.error());
+    if (!store->message().empty()) output.warn(store->message());
+    stores.push_back(*std::move(store));
+  }
+  auto target = open_writable(options, output);
+  if (!target) return tl::unexpected(target.error());
+  std::vector<const cache::Store*> others;
+  for (const cache::Store& store : stores) others.push_back(&store);
+  const auto done = target->merge(others);
+  if (!done) return tl::unexpected(done.error());
+  if (const auto told = tell(*done, *target, options.arguments, "merged", output); !told) {
+    return tl::unexpected(told.error());
+  }
+  return kExitDone;
+}
+
+Expected<int> export_winners(const Options& options, Output& output) {
+  if (options.yaml.empty()) {
+    return fail(ErrorCode::bad_input,
+                "cache export: give --yaml FILE, --yaml FOLDER (one file per GPU) or --yaml -");
+  }
+  if (options.yaml == "-" && options.json == "-") {
+    return fail(ErrorCode::bad_input, "cache export: --yaml and --json cannot both go to stdout");
+  }
+  const auto store = open_subject(options, cache::Access::read_only, output);
+  if (!store) return tl::unexpected(store.error());
+  const std::string pattern = options.arguments.empty() ? "" : options.arguments.front();
+  const auto winners = winners_like(*store, pattern);
+  if (!winners) return tl::unexpected(winners.error());
+  auto files = exportable(*winners, output);
+  if (!options.device.empty()) {
+    if (const auto kept = keep_device(options.device, files); !kept) {
+      return tl::unexpected(kept.error());
+    }
+  }
+  if (files.empty()) {
+    return fail(ErrorCode::failed,
+                fmt::format("cache export: {} has no winner to write{}", store->path().string(),
+                            pattern.empty() ? "" : " for " + pattern));
+  }
+  std::error_code ignored;
+  const bool folder = fs::is_directory(options.yaml, ignored);
+  if (!folder && files.size() > 1) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("cache export: a file holds one GPU, and there are winners of {}: "
+                            "choose with --device, or give a folder",
+                            names_of(files)));
+  }
+  io::CacheExportJson document{store->path().string(), {}};
+  for (const auto& [name, file] : files) {
+    const fs::path path =
+        folder ? fs::path(options.yaml) / (slug_of(name) + ".yaml") : fs::path(options.yaml);
+    const auto count = static_cast<std::int64_t>(file.entries.size());
+    document.files.push_back({name, path.string(), count});
+    if (path == "-") {
+      output.result(io::tuned_text(file));
+      continue;
+    }
+    if (const auto written = write_whole(path, io::tuned_text(file)); !written) {
+      return tl::unexpected(written.error());
+    }
+    output.text(fmt::format("{}: {} of {}\n", path.string(), counted(count, "winner"), name));
+  }
+  if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
+  return kExitDone;
+}
+
+Expected<int> import_winners(const Options& options, Output& output) {
+  auto store = open_writable(options, output);
+  if (!store) return tl::unexpected(store.error());
+  cache::Merged total;
+  for (const std::string& file : options.arguments) {
+    const auto done = adopt(*store, file, output);
+    if (!done) return tl::unexpected(done.error());
+    total.runs += done->runs;
+    total.trials += done->trials;
+    total.winners += done->winners;
+  }
+  if (const auto told = tell(total, *store, options.arguments, "imported", output); !told) {
+    return tl::unexpected(told.error());
+  }
+  return kExitDone;
+}
+
+}  // namespace autotune::cli
