@@ -13,6 +13,10 @@
 
 namespace autotune {
 
+namespace lookup {
+struct KernelMaker;
+}
+
 // How good an answer is.
 enum class Match : std::uint8_t {
   exact,            // tuned for exactly this problem on this device
@@ -57,13 +61,15 @@ class Kernel {
   // C = alpha * A * B + beta * C on `stream` (a CUstream / cudaStream_t; null: the default one).
   // a, b, c: device pointers aligned to 16 bytes, c is read where the problem's beta != 0.
   // `workspace`: workspace_bytes() of device memory, null where that is 0.
-  // Asynchronous; errors of the launch itself are returned.
+  // Asynchronous; errors of the launch itself are returned. Allocates nothing, may be captured in a
+  // CUDA graph, and may be called by several threads at once.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
                         void* workspace = nullptr) const;
 
   std::int64_t workspace_bytes() const;
 
  private:
+  friend struct lookup::KernelMaker;
   struct Impl;
   explicit Kernel(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

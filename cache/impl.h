@@ -16,6 +16,7 @@ struct Store::Impl {
   bool writable = false;
   bool trusted = false;
   std::string message;
+  std::optional<Statement> known;  // of known_winner(), prepared once; goes before db
 
   // A write transaction, or why nothing can be written here.
   Expected<Transaction> begin() const;

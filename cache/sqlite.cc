@@ -17,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 // No cubin, log or key comes near it; a hostile file must not make us allocate a gigabyte.
 constexpr int kMaxValueBytes = 256 << 20;
 
+constexpr const char* kReadOnly = "PRAGMA query_only = ON";
+
 constexpr std::string_view kDamaged =
     "; it is damaged: the next tuning run moves it aside and starts a fresh one";
 
@@ -44,11 +46,47 @@ int pause_ms(int attempt) {
 
 Expected<Connection> Connection::open(const std::filesystem::path& path, Mode mode) {
   const int flags = mode == Mode::read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  auto connection = open_with(path.c_str(), flags, path);
+  if (!connection || mode == Mode::write) return connection;
+  if (auto set = connection->execute(kReadOnly); !set) return tl::unexpected(set.error());
+  return connection;
+}
+
+Expected<Connection> Connection::in_memory(const std::filesystem::path& name) {
+  return open_with(":memory:", SQLITE_OPEN_READWRITE, name);
+}
+
+Expected<Connection> Connection::of_image(std::string_view image,
+                                          const std::filesystem::path& name) {
+  auto connection = in_memory(name);
+  if (!connection) return connection;
+  auto* bytes = static_cast<unsigned char*>(sqlite3_malloc64(image.size()));
+  if (bytes == nullptr) return fail(ErrorCode::failed, "out of memory");
+  std::copy(image.begin(), image.end(), bytes);
+  const auto size = static_cast<sqlite3_int64>(image.size());
+  const int code =
+      sqlite3_deserialize(connection->handle(), "main", bytes, size, size,
+                          SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY);
+  if (code != SQLITE_OK) return tl::unexpected(connection->error());
+  if (auto set = connection->execute(kReadOnly); !set) return tl::unexpected(set.error());
+  return connection;
+}
+
+Expected<std::string> Connection::image() const {
+  sqlite3_int64 size = 0;
+  const std::unique_ptr<unsigned char, decltype(&sqlite3_free)> bytes(
+      sqlite3_serialize(handle(), "main", &size, 0), sqlite3_free);
+  if (bytes == nullptr) return fail(ErrorCode::failed, "out of memory");
+  return std::string(reinterpret_cast<const char*>(bytes.get()), static_cast<std::size_t>(size));
+}
+
+Expected<Connection> Connection::open_with(const char* file, int flags,
+                                           const std::filesystem::path& path) {
   Connection connection;
   connection.path_ = path;
   connection.patience_ = std::make_shared<Patience>();
   sqlite3* handle = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(file, &handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   connection.handle_.reset(handle);
   if (handle == nullptr) return fail(ErrorCode::failed, "out of memory");
   sqlite3_extended_result_codes(handle, 1);
@@ -62,9 +100,9 @@ Expected<Connection> Connection::open(const std::filesystem::path& path, Mode mo
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, nullptr);
   // Only settings that do not read the file: what it is comes out later.
-  auto set = connection.execute("PRAGMA cell_size_check = ON");
-  if (set && mode != Mode::write) set = connection.execute("PRAGMA query_only = ON");
-  if (!set) return tl::unexpected(set.error());
+  if (auto set = connection.execute("PRAGMA cell_size_check = ON"); !set) {
+    return tl::unexpected(set.error());
+  }
   return connection;
 }
 
@@ -170,6 +208,13 @@ Expected<void> Statement::run() {
     if (!row) return tl::unexpected(row.error());
     if (!*row) return {};
   }
+}
+
+void Statement::reset() {
+  sqlite3_reset(statement_.get());
+  sqlite3_clear_bindings(statement_.get());
+  parameter_ = 0;
+  bind_code_ = SQLITE_OK;
 }
 
 bool Statement::next_is_null() {

@@ -25,6 +25,13 @@ class Connection {
   // Opens an existing file, whatever it holds: nothing is read yet.
   static Expected<Connection> open(const std::filesystem::path& path, Mode mode);
 
+  // A database in memory: an empty one to be filled, or one to be read with the content that
+  // image() gave. `name` stands for the path in messages.
+  static Expected<Connection> in_memory(const std::filesystem::path& name);
+  static Expected<Connection> of_image(std::string_view image, const std::filesystem::path& name);
+  // The content as the bytes of a database file.
+  Expected<std::string> image() const;
+
   // Statements without parameters or results.
   Expected<void> execute(const char* sql) const;
   // The text of the first column of the first row; empty where there is none.
@@ -44,6 +51,8 @@ class Connection {
   struct Patience;
 
   Connection() = default;
+  static Expected<Connection> open_with(const char* file, int flags,
+                                        const std::filesystem::path& path);
 
   std::filesystem::path path_;
   mutable int error_code_ = SQLITE_OK;
@@ -81,6 +90,8 @@ class Statement {
   Expected<bool> step();
   // Steps to the end.
   Expected<void> run();
+  // Back to before the first step, with no parameter bound and no lock held.
+  void reset();
 
   bool next_is_null();  // does not take the column
   void skip() { ++column_; }

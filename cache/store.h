@@ -70,6 +70,15 @@ struct WinnerRecord {
   double seconds = 0;       // tuning time
 };
 
+// The part of a winner that answers a lookup.
+struct KnownWinner {
+  Problem problem;
+  std::string device_fingerprint;
+  std::string config;
+  std::string source_hash;
+  double median_us = 0;
+};
+
 struct CubinKey {
   std::string source_hash;
   std::string arch;      // "sm_90a"
@@ -139,6 +148,11 @@ class Store {
   // All winners of a family, on one device or (empty fingerprint) on all.
   Expected<std::vector<WinnerRecord>> winners(const std::string& family,
                                               const std::string& device_fingerprint) const;
+  // The same for programs that must not wait: less of each winner, by a statement that stays
+  // prepared; all devices' in known_winners().
+  Expected<std::optional<KnownWinner>> known_winner(const std::string& problem_key,
+                                                    const std::string& device_fingerprint) const;
+  Expected<std::vector<KnownWinner>> known_winners(const std::string& family) const;
   // Removes the winners and trials of the problems that `pattern` names (all, and all cubins, where
   // empty). Returns the number of trials removed.
   Expected<std::int64_t> remove(const std::string& pattern);
@@ -147,6 +161,9 @@ class Store {
   // A store that does not give cubins does not take them either (a silent success).
   Expected<void> put_cubin(const CubinKey& key, const CubinRecord& cubin);
   Expected<std::optional<CubinRecord>> cubin(const CubinKey& key) const;
+  // The compilers whose cubins of a source are stored, the latest stored first.
+  Expected<std::vector<std::string>> compilers(const std::string& source_hash,
+                                               const std::string& arch) const;
 
   // Adds all that `others` hold: runs, trials, winners, and the cubins that they give. Of two
   // trials under one key the one with the better measured time stays, with the run that it came
@@ -162,6 +179,7 @@ class Store {
   Expected<Problems> verify() const;
 
  private:
+  friend class Bundle;
   struct Impl;
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -30,7 +30,7 @@ function only_in(pattern, folder, what) {
 }
 FILENAME ~ /\.cuh$/ { wrong("a device source includes nothing"); next }
 header ~ /^\.\.?\// { wrong("write project includes from the source folder") }
-FILENAME ~ /^autotune\/(types|autotune|c_api)\.h$/ && ours && header !~ /^autotune\/(types|autotune)\.h$/ {
+FILENAME ~ /^autotune\/(types|autotune|session|c_api)\.h$/ && ours && header !~ /^autotune\/(types|autotune|session)\.h$/ {
   wrong("an installed header includes installed headers only")
 }
 ours && room != "autotune" && header != "autotune/types.h" && target != room {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -52,20 +53,19 @@ BestConfig as_answer(const Problem& problem, const DeviceSpec& device, const Con
   return best;
 }
 
-// The user's own winner. One that was measured on other code than today's is only a good guess.
-std::optional<BestConfig> exact_from_cache(const Problem& problem, const DeviceSpec& device,
-                                           const cache::Store& store,
+// One that was measured on other code than today's is only a neighbour.
+std::optional<BestConfig> exact_from_store(const Problem& problem, const DeviceSpec& device,
+                                           const cache::Store& store, Recollection& recollection,
                                            const search::Limits& limits) {
-  const auto found = store.winner(problem_key(problem), fingerprint(device));
+  const auto found = store.known_winner(problem_key(problem), fingerprint(device));
   if (!found || !*found) return std::nullopt;
-  const cache::TrialRecord& trial = (*found)->trial;
-  const auto config = usable(trial.key.config, problem, device, limits, true);
+  const cache::KnownWinner& winner = **found;
+  const auto config = usable(winner.config, problem, device, limits, true);
   if (!config) return std::nullopt;
-  const bool same_code = source_hash(*config, traits_of(problem), device) == trial.key.source_hash;
-  BestConfig best =
-      as_answer(problem, device, *config, same_code ? Match::exact : Match::nearest_problem);
-  if (!same_code) best.from_problem = describe(trial.problem) + " (before the kernel changed)";
-  best.median_us = trial.measurement.median_us;
+  const std::string& todays_hash = recollection.hash_of(*config, traits_of(problem), device);
+  if (todays_hash != winner.source_hash) return std::nullopt;
+  BestConfig best = as_answer(problem, device, *config, Match::exact);
+  best.median_us = winner.median_us;
   return best;
 }
 
@@ -99,30 +99,34 @@ void add_neighbour(std::vector<Neighbour>& all, const Problem& problem, const De
 // This device first, then GPUs of its kind; then the nearest, one with the same treatment of C and
 // the same timing mode before another; then by name, so that the answer never depends on the order
 // of rows.
-auto preference(const Neighbour& neighbour, const Problem& problem) {
-  const bool other_beta = (neighbour.problem.beta != 0) != (problem.beta != 0);
-  const bool other_mode = neighbour.problem.mode != problem.mode;
-  return std::make_tuple(!neighbour.same_device, !neighbour.same_cc, neighbour.distance,
-                         other_beta || other_mode, neighbour.device,
-                         problem_key(neighbour.problem));
+bool preferred(const Neighbour& a, const Neighbour& b, const Problem& problem) {
+  const auto rank = [&problem](const Neighbour& each) {
+    const bool other_beta = (each.problem.beta != 0) != (problem.beta != 0);
+    const bool other_mode = each.problem.mode != problem.mode;
+    return std::make_tuple(!each.same_device, !each.same_cc, each.distance,
+                           other_beta || other_mode, std::string_view(each.device));
+  };
+  const auto ranks = std::pair(rank(a), rank(b));
+  if (ranks.first != ranks.second) return ranks.first < ranks.second;
+  return problem_key(a.problem) < problem_key(b.problem);
+}
+
+void add_store(std::vector<Neighbour>& all, const Problem& problem, const DeviceSpec& device,
+               const cache::Store& store, Recollection& recollection) {
+  const std::string here = fingerprint(device);
+  for (const cache::KnownWinner& winner : recollection.winners(store, problem.family)) {
+    const bool same = winner.device_fingerprint == here;
+    add_neighbour(all, problem, device,
+                  {std::string(name_in_fingerprint(winner.device_fingerprint)), winner.problem,
+                   winner.config, winner.median_us, 0, same, same});
+  }
 }
 
 std::vector<Neighbour> neighbours(const Problem& problem, const DeviceSpec& device,
-                                  const Sources& sources) {
+                                  const Sources& sources, Recollection& recollection) {
   std::vector<Neighbour> all;
-  if (sources.store != nullptr) {
-    const std::string here = fingerprint(device);
-    const auto winners = sources.store->winners(problem.family, "");
-    if (winners) {
-      for (const cache::WinnerRecord& winner : *winners) {
-        const cache::TrialRecord& trial = winner.trial;
-        const bool same = trial.key.device_fingerprint == here;
-        add_neighbour(
-            all, problem, device,
-            {std::string(name_in_fingerprint(trial.key.device_fingerprint)), trial.problem,
-             trial.key.config, trial.measurement.median_us, 0, same, same});
-      }
-    }
+  for (const cache::Store* store : {sources.store, sources.bundle}) {
+    if (store != nullptr) add_store(all, problem, device, *store, recollection);
   }
   for (const io::BuiltinTuned& entry : sources.tuned) {
     const bool same = entry.device == device.name;
@@ -131,35 +135,64 @@ std::vector<Neighbour> neighbours(const Problem& problem, const DeviceSpec& devi
                    entry.median_us, 0, same, same});
   }
   std::stable_sort(all.begin(), all.end(), [&](const Neighbour& a, const Neighbour& b) {
-    return preference(a, problem) < preference(b, problem);
+    return preferred(a, b, problem);
   });
   return all;
 }
 
+BestConfig answer_of(const Neighbour& neighbour, const Problem& problem, const DeviceSpec& device,
+                     const Config& config) {
+  BestConfig best = as_answer(problem, device, config,
+                              neighbour.same_device ? Match::nearest_problem : Match::other_device);
+  best.from_problem = describe(neighbour.problem);
+  const bool same_problem = problem_key(neighbour.problem) == problem_key(problem);
+  if (!neighbour.same_device) {
+    best.from_problem += " on " + neighbour.device;
+  } else if (same_problem) {
+    best.from_problem += " (before the kernel changed)";
+  }
+  best.median_us = neighbour.median_us;
+  return best;
+}
+
 }  // namespace
 
-Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
-                            const Sources& sources, const Bounds& bounds) {
-  if (sources.store != nullptr) {
-    if (auto best = exact_from_cache(problem, device, *sources.store, bounds.limits))
-      return *std::move(best);
-  }
-  if (auto best = exact_from_tuned(problem, device, sources.tuned, bounds.limits))
-    return *std::move(best);
+const std::vector<cache::KnownWinner>& Recollection::winners(const cache::Store& store,
+                                                             const std::string& family) {
+  const auto [list, fresh] = winners_.try_emplace({&store, family});
+  if (fresh) list->second = store.known_winners(family).value_or(std::vector<cache::KnownWinner>{});
+  return list->second;
+}
 
-  for (const Neighbour& neighbour : neighbours(problem, device, sources)) {
-    const auto config =
-        usable(neighbour.config, problem, device, bounds.limits, neighbour.same_device);
-    if (!config) continue;
-    BestConfig best =
-        as_answer(problem, device, *config,
-                  neighbour.same_device ? Match::nearest_problem : Match::other_device);
-    best.from_problem = describe(neighbour.problem);
-    if (!neighbour.same_device) best.from_problem += " on " + neighbour.device;
-    best.median_us = neighbour.median_us;
-    return best;
-  }
+const std::string& Recollection::hash_of(const Config& config, const KernelTraits& traits,
+                                         const DeviceSpec& device) {
+  const Config code = code_of(config);
+  const auto [begin, end] = hashes_.equal_range(code);
+  const auto known = std::find_if(
+      begin, end, [&traits](const auto& entry) { return entry.second.traits == traits; });
+  if (known != end) return known->second.hash;
+  return hashes_.emplace(code, Hashed{traits, source_hash(config, traits, device)})->second.hash;
+}
 
+std::optional<BestConfig> known_answer(const Problem& problem, const DeviceSpec& device,
+                                       const Sources& sources, const search::Limits& limits) {
+  Recollection own;
+  Recollection& recollection = sources.recollection != nullptr ? *sources.recollection : own;
+  for (const cache::Store* store : {sources.store, sources.bundle}) {
+    if (store == nullptr) continue;
+    if (auto best = exact_from_store(problem, device, *store, recollection, limits)) return best;
+  }
+  if (auto best = exact_from_tuned(problem, device, sources.tuned, limits)) return best;
+
+  for (const Neighbour& neighbour : neighbours(problem, device, sources, recollection)) {
+    const auto config = usable(neighbour.config, problem, device, limits, neighbour.same_device);
+    if (config) return answer_of(neighbour, problem, device, *config);
+  }
+  return std::nullopt;
+}
+
+Expected<BestConfig> default_answer(const Problem& problem, const DeviceSpec& device,
+                                    const Bounds& bounds) {
   const search::Space* space =
       bounds.space != nullptr ? bounds.space : io::default_space(problem.family);
   if (space == nullptr) {
@@ -168,6 +201,12 @@ Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
   const auto candidate = search::default_candidate(problem, device, *space, bounds.limits);
   if (!candidate) return tl::unexpected(candidate.error());
   return as_answer(problem, device, candidate->config, Match::default_config);
+}
+
+Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
+                            const Sources& sources, const Bounds& bounds) {
+  if (auto best = known_answer(problem, device, sources, bounds.limits)) return *std::move(best);
+  return default_answer(problem, device, bounds);
 }
 
 Expected<BestConfig> answer_from(const std::filesystem::path& path, const Problem& problem,

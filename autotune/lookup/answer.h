@@ -2,12 +2,19 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "autotune/autotune.h"
 #include "autotune/io/builtin.h"
 #include "cache/store.h"
 #include "kernels/device_spec.h"
+#include "kernels/kernel.h"
 #include "search/check.h"
 #include "search/space.h"
 
@@ -19,18 +26,45 @@ struct Bounds {
   search::Limits limits;                 // the user's; every answer keeps them
 };
 
+// What many answers for one device need only once: whole lists of winners, as they were when first
+// asked for, and the hashes of configs' sources.
+class Recollection {
+ public:
+  const std::vector<cache::KnownWinner>& winners(const cache::Store& store,
+                                                 const std::string& family);
+  const std::string& hash_of(const Config& config, const KernelTraits& traits,
+                             const DeviceSpec& device);
+
+ private:
+  std::map<std::pair<const cache::Store*, std::string>, std::vector<cache::KnownWinner>> winners_;
+  struct Hashed {
+    KernelTraits traits;
+    std::string hash;
+  };
+  std::unordered_multimap<Config, Hashed, ConfigHash> hashes_;
+};
+
 // Where answers come from, best first. Any may be missing.
 struct Sources {
   const cache::Store* store = nullptr;      // the user's cache
   std::span<const io::BuiltinTuned> tuned;  // winners that came with the program
+  const cache::Store* bundle = nullptr;     // what was deployed; asked before `tuned`
+  Recollection* recollection = nullptr;     // of this device, for callers with many problems
 };
 
-// The winner for exactly this problem on this device (cache, then built-in); else the winner of the
-// nearest problem on this device; else of the nearest on another device; else the performance
+// The winner for exactly this problem on this device (cache, bundle, built-in); else the winner of
+// the nearest problem on this device; else of the nearest on another device; else the performance
 // model's choice. Every answer was checked to fit. `problem` must be checked(). Errors:
 // nothing_fits.
 Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
                             const Sources& sources, const Bounds& bounds = {});
+
+// Its two halves: what was measured somewhere (nullopt where nothing like it was), and the
+// performance model's choice.
+std::optional<BestConfig> known_answer(const Problem& problem, const DeviceSpec& device,
+                                       const Sources& sources, const search::Limits& limits);
+Expected<BestConfig> default_answer(const Problem& problem, const DeviceSpec& device,
+                                    const Bounds& bounds = {});
 
 // The same with the cache at `path` (empty: the user's) and what came with the program. A cache
 // that cannot be read is skipped.

@@ -1,51 +1,50 @@
 #include "autotune/lookup/cubin_source.h"
 
-#include <optional>
-#include <set>
 #include <utility>
 
 #include "autotune/gpu/nvrtc.h"
-#include "cache/store.h"
 #include "kernels/problem.h"
 #include "search/check.h"
 
 namespace autotune::lookup {
 namespace {
 
-using MaybeStore = std::optional<cache::Store>;
-
-MaybeStore open(const std::filesystem::path& path) {
+std::optional<cache::Store> open(const std::filesystem::path& path, cache::Access access) {
   const auto file = path.empty() ? cache::default_path() : Expected<std::filesystem::path>(path);
   if (!file) return std::nullopt;
-  auto store = cache::Store::open(*file, cache::Access::read_write);
+  auto store = cache::Store::open(*file, access);
   if (!store) return std::nullopt;
   return *std::move(store);
 }
 
-// Code is stored per compiler version. Where NVRTC is absent, the versions that made this device's
-// winners are the ones to ask for; asking for them first also saves opening NVRTC where it is
-// there.
-std::set<std::string> winners_compilers(const cache::Store& store, const Problem& problem,
-                                        const DeviceSpec& device) {
-  std::set<std::string> versions;
-  const auto winners = store.winners(problem.family, fingerprint(device));
-  if (!winners) return versions;
-  for (const cache::WinnerRecord& winner : *winners) versions.insert(winner.trial.key.compiler);
-  return versions;
+cache::CubinKey key_of(const Config& config, const Problem& problem, const DeviceSpec& device) {
+  return {source_hash(config, traits_of(problem), device), device.limits.arch, ""};
 }
 
-std::optional<std::string> find(const cache::Store& store, const cache::CubinKey& key) {
-  auto found = store.cubin(key);
-  if (!found || !*found) return std::nullopt;
-  return std::move((*found)->image);
+}  // namespace
+
+std::optional<Code> stored_code(const cache::Store& store, const Config& config,
+                                const Problem& problem, const DeviceSpec& device) {
+  if (!store.gives_cubins()) return std::nullopt;
+  cache::CubinKey key = key_of(config, problem, device);
+  const auto compilers = store.compilers(key.source_hash, key.arch);
+  if (!compilers) return std::nullopt;
+  for (const std::string& compiler : *compilers) {
+    key.compiler = compiler;
+    auto found = store.cubin(key);
+    if (found && *found) return Code{key, **std::move(found)};
+  }
+  return std::nullopt;
 }
 
-Expected<gpu::CompiledCode> compile(const gpu::Nvrtc& compiler, const Config& config,
-                                    const Problem& problem, const DeviceSpec& device) {
+Expected<Code> compiled_code(const Config& config, const Problem& problem,
+                             const DeviceSpec& device) {
+  const auto compiler = gpu::nvrtc();
+  if (!compiler) return tl::unexpected(compiler.error());
   const HostTwin& kernel = *config.kernel;
   const auto definitions = kernel.definitions(config, traits_of(problem), device);
   gpu::CompiledCode code =
-      compiler.compile({kernel.source(), kernel.entry(), device.limits.arch, definitions});
+      (*compiler)->compile({kernel.source(), kernel.entry(), device.limits.arch, definitions});
   if (!code.ok) {
     return fail(ErrorCode::failed, to_string(config) + " does not compile for " +
                                        device.limits.arch + ": " + code.log);
@@ -54,35 +53,27 @@ Expected<gpu::CompiledCode> compile(const gpu::Nvrtc& compiler, const Config& co
   if (const auto verdict = search::check_compiled(wanted, code.actual, device)) {
     return fail(ErrorCode::failed, search::describe(*verdict, config, device));
   }
-  return code;
+  cache::CubinKey key = key_of(config, problem, device);
+  key.compiler = (*compiler)->version();
+  return Code{std::move(key), {std::move(code.cubin), code.actual}};
 }
 
-}  // namespace
+void keep_code(const std::filesystem::path& cache, const Code& code) {
+  auto store = open(cache, cache::Access::read_write);
+  if (store && store->writable()) static_cast<void>(store->put_cubin(code.key, code.cubin));
+}
 
 Expected<Cubin> cubin_of(const std::filesystem::path& cache, const Config& config,
                          const Problem& problem, const DeviceSpec& device, bool afresh) {
-  MaybeStore store = open(cache);
-  const bool ask = store && store->gives_cubins() && !afresh;
-  cache::CubinKey key{source_hash(config, traits_of(problem), device), device.limits.arch, ""};
-  if (ask) {
-    for (const std::string& version : winners_compilers(*store, problem, device)) {
-      key.compiler = version;
-      if (auto image = find(*store, key)) return Cubin{*std::move(image), true};
-    }
+  if (!afresh) {
+    const auto store = open(cache, cache::Access::read_only);
+    auto code = store ? stored_code(*store, config, problem, device) : std::nullopt;
+    if (code) return Cubin{std::move(code->cubin.image), true};
   }
-  const auto compiler = gpu::nvrtc();
-  if (!compiler) return tl::unexpected(compiler.error());
-  key.compiler = (*compiler)->version();
-  if (ask) {
-    if (auto image = find(*store, key)) return Cubin{*std::move(image), true};
-  }
-  auto code = compile(**compiler, config, problem, device);
+  auto code = compiled_code(config, problem, device);
   if (!code) return tl::unexpected(code.error());
-  if (store && store->writable()) {
-    // The code runs whether or not it could be kept.
-    static_cast<void>(store->put_cubin(key, {code->cubin, code->actual}));
-  }
-  return Cubin{std::move(code->cubin), false};
+  keep_code(cache, *code);
+  return Cubin{std::move(code->cubin.image), false};
 }
 
 }  // namespace autotune::lookup

@@ -1,9 +1,10 @@
+#include "autotune/lookup/kernel.h"
+
 #include <fmt/format.h>
 
 #include <cstdint>
 #include <utility>
 
-#include "autotune/autotune.h"
 #include "autotune/gpu/detect.h"
 #include "autotune/gpu/launch.h"
 #include "autotune/lookup/cubin_source.h"
@@ -29,9 +30,20 @@ Expected<void> check_pointer(const char* name, std::uint64_t address) {
   return {};
 }
 
-// The config as an object, once more against the limits: `best` may have been stored or edited.
-Expected<Config> checked_config(const BestConfig& best, const Problem& problem,
-                                const DeviceSpec& device) {
+}  // namespace
+
+struct Kernel::Impl {
+  Problem problem;
+  DeviceSpec device;
+  Config config;
+  std::int64_t workspace_bytes;
+  gpu::LoadedKernel loaded;
+};
+
+namespace lookup {
+
+Expected<Config> KernelMaker::config_of(const BestConfig& best, const Problem& problem,
+                                        const DeviceSpec& device) {
   const Family* family = find_family(problem.family);
   if (family == nullptr) {
     return fail(ErrorCode::bad_input, "unknown kernel family '" + problem.family + "'");
@@ -52,26 +64,19 @@ Expected<Config> checked_config(const BestConfig& best, const Problem& problem,
   return config;
 }
 
-// Loaded and asked of the driver: can it run as planned?
-Expected<gpu::LoadedKernel> load_prepared(const std::string& image, const Config& config,
-                                          const Problem& problem, const DeviceSpec& device) {
+Expected<Kernel> KernelMaker::make(const std::string& image, const Config& config,
+                                   const Problem& problem, const DeviceSpec& device) {
   auto loaded = gpu::LoadedKernel::load(image, config.kernel->entry());
-  if (!loaded) return loaded;
+  if (!loaded) return tl::unexpected(loaded.error());
   const auto verdict = loaded->prepare(config.kernel->launch_plan(config, problem, device, {}, 0));
   if (!verdict) return tl::unexpected(verdict.error());
   if (*verdict) return fail(ErrorCode::failed, search::describe(**verdict, config, device));
-  return loaded;
+  const Resources resources = config.kernel->resources(config, problem, device, 0);
+  return Kernel(std::make_unique<Kernel::Impl>(
+      Kernel::Impl{problem, device, config, resources.workspace_bytes, *std::move(loaded)}));
 }
 
-}  // namespace
-
-struct Kernel::Impl {
-  Problem problem;
-  DeviceSpec device;
-  Config config;
-  std::int64_t workspace_bytes;
-  gpu::LoadedKernel loaded;
-};
+}  // namespace lookup
 
 Kernel::Kernel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Kernel::Kernel(Kernel&&) noexcept = default;
@@ -89,21 +94,17 @@ Expected<Kernel> Kernel::load(const BestConfig& best, const BestOptions& options
                 fmt::format("the config is for {}, but GPU {} is {}; ask best_config for this GPU",
                             best.device, options.ordinal, device.name));
   }
-  const auto config = checked_config(best, *problem, device);
+  const auto config = lookup::KernelMaker::config_of(best, *problem, device);
   if (!config) return tl::unexpected(config.error());
 
   auto cubin = lookup::cubin_of(options.cache, *config, *problem, device, false);
   if (!cubin) return tl::unexpected(cubin.error());
-  auto loaded = load_prepared(cubin->image, *config, *problem, device);
-  if (!loaded && cubin->cached && loaded.error().code != ErrorCode::no_gpu) {
-    cubin = lookup::cubin_of(options.cache, *config, *problem, device, true);
-    if (!cubin) return tl::unexpected(cubin.error());
-    loaded = load_prepared(cubin->image, *config, *problem, device);
-  }
-  if (!loaded) return tl::unexpected(loaded.error());
-  const Resources resources = config->kernel->resources(*config, *problem, device, 0);
-  return Kernel(std::make_unique<Impl>(
-      Impl{*problem, device, *config, resources.workspace_bytes, *std::move(loaded)}));
+  auto kernel = lookup::KernelMaker::make(cubin->image, *config, *problem, device);
+  if (kernel || !cubin->cached || kernel.error().code == ErrorCode::no_gpu) return kernel;
+  // The driver refused what was stored.
+  cubin = lookup::cubin_of(options.cache, *config, *problem, device, true);
+  if (!cubin) return tl::unexpected(cubin.error());
+  return lookup::KernelMaker::make(cubin->image, *config, *problem, device);
 }
 
 Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* stream,

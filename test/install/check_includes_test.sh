@@ -42,6 +42,8 @@ refuses autotune/tune/b.cc '<sqlite3.h>'
 refuses autotune/io/b.cc '<CLI/CLI.hpp>'
 refuses autotune/io/b.cc '"../tune/a.h"'
 refuses autotune/autotune.h '"kernels/a.h"'
+refuses autotune/session.h '"cache/a.h"'
+refuses autotune/c_api.h '"autotune/lookup/a.h"'
 refuses kernels/gemm/b.cuh '<cuda_fp16.h>'
 refuses kernels/gemm/b.cuh '"kernels/gemm/a.cuh"'
 [ "$failures" -eq 0 ]

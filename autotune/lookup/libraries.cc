@@ -1,0 +1,82 @@
+#include "autotune/lookup/libraries.h"
+
+#include <utility>
+#include <vector>
+
+#include "autotune/lookup/fork.h"
+
+namespace autotune::lookup {
+
+Expected<std::unique_ptr<Libraries>> Libraries::open(const std::filesystem::path& cache,
+                                                     const std::filesystem::path& bundle) {
+  std::unique_ptr<Libraries> made(new Libraries);
+  if (!bundle.empty()) {
+    auto opened = cache::Bundle::open(bundle);
+    if (!opened) return tl::unexpected(opened.error());
+    made->bundle_ = *std::move(opened);
+  }
+  made->cache_path_ = cache;
+  made->open_cache();
+  return made;
+}
+
+Libraries::~Libraries() {
+  if (generation_ != fork_generation()) abandon_cache();
+}
+
+void Libraries::open_cache() {
+  generation_ = fork_generation();
+  if (cache_path_.empty()) return;
+  auto store = cache::Store::open(cache_path_, cache::Access::read_only);
+  if (store) {
+    message_ = store->message();
+    cache_ = *std::move(store);
+  } else {
+    message_ = store.error().message + "; going on without it";
+  }
+}
+
+// SQLite wants a connection neither used nor closed by a child of the process that opened it.
+void Libraries::abandon_cache() {
+  // Reachable, so that it is no leak to those who look for leaks.
+  static auto* const abandoned = new std::vector<cache::Store>;
+  if (cache_) abandoned->push_back(*std::move(cache_));
+  cache_.reset();
+}
+
+const cache::Store* Libraries::cache() {
+  if (generation_ != fork_generation()) {
+    abandon_cache();
+    open_cache();
+  }
+  return cache_ ? &*cache_ : nullptr;
+}
+
+std::optional<BestConfig> Libraries::known(const Problem& problem, const DeviceSpec& device) {
+  const std::lock_guard hold(mutex_);
+  Sources sources;
+  sources.store = cache();
+  sources.tuned = io::tuned_entries();
+  sources.bundle = bundle_ ? &bundle_->store() : nullptr;
+  sources.recollection = &recollection_;
+  return known_answer(problem, device, sources, {});
+}
+
+std::optional<Code> Libraries::code(const Config& config, const Problem& problem,
+                                    const DeviceSpec& device) {
+  const std::lock_guard hold(mutex_);
+  for (const cache::Store* store :
+       {cache(), bundle_ ? &std::as_const(bundle_->store()) : nullptr}) {
+    if (store == nullptr) continue;
+    if (auto code = stored_code(*store, config, problem, device)) return code;
+  }
+  return std::nullopt;
+}
+
+void Libraries::keep(const Code& code) {
+  if (cache_path_.empty()) return;
+  const std::lock_guard hold(mutex_);
+  keep_code(cache_path_, code);
+}
+
+}  // namespace autotune::lookup

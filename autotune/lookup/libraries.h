@@ -1,0 +1,56 @@
+// The stored answers and code of a session: the user's cache and a bundle.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "autotune/lookup/answer.h"
+#include "autotune/lookup/cubin_source.h"
+#include "cache/bundle.h"
+#include "cache/store.h"
+
+namespace autotune::lookup {
+
+// Thread-safe: one caller at a time is at the databases. The cache is opened anew in a process that
+// was forked since.
+class Libraries {
+ public:
+  // Empty paths: none. A cache that cannot be opened is left out, which message() tells; errors are
+  // the bundle's.
+  static Expected<std::unique_ptr<Libraries>> open(const std::filesystem::path& cache,
+                                                   const std::filesystem::path& bundle);
+  ~Libraries();
+  Libraries(const Libraries&) = delete;
+  Libraries& operator=(const Libraries&) = delete;
+
+  // nullptr without a bundle.
+  const cache::BundleInfo* bundle_info() const { return bundle_ ? &bundle_->info() : nullptr; }
+  const std::string& message() const { return message_; }
+
+  std::optional<BestConfig> known(const Problem& problem, const DeviceSpec& device);
+  std::optional<Code> code(const Config& config, const Problem& problem, const DeviceSpec& device);
+  // In the cache, where that can be written.
+  void keep(const Code& code);
+
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  Libraries() = default;
+  void open_cache();
+  void abandon_cache();
+  const cache::Store* cache();  // of this process; mutex_ is held
+
+  std::filesystem::path cache_path_;
+  std::string message_;
+  std::mutex mutex_;
+  std::optional<cache::Store> cache_;
+  std::optional<cache::Bundle> bundle_;
+  Recollection recollection_;
+  unsigned generation_ = 0;  // fork_generation() when cache_ was opened
+};
+
+}  // namespace autotune::lookup

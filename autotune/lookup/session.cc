@@ -1,0 +1,132 @@
+#include "autotune/session.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "autotune/io/builtin.h"
+#include "autotune/lookup/device.h"
+#include "autotune/lookup/fork.h"
+#include "autotune/lookup/kernel.h"
+#include "autotune/lookup/libraries.h"
+#include "autotune/lookup/memory.h"
+#include "kernels/problem.h"
+
+namespace autotune {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A device that is named is taken as known: asking the driver costs more than all the rest.
+Expected<DeviceSpec> device_of(const SessionOptions& options) {
+  const DeviceSpec* known = options.device.empty() ? nullptr : io::find_device(options.device);
+  if (known != nullptr) return *known;
+  BestOptions asked;
+  asked.device = options.device;
+  asked.ordinal = options.ordinal;
+  return lookup::device_for(asked);
+}
+
+Expected<void> check_bundle(const cache::BundleInfo* info, const fs::path& file,
+                            const DeviceSpec& device) {
+  if (info == nullptr || info->arch == device.limits.arch) return {};
+  return fail(ErrorCode::bad_input,
+              fmt::format("bundle {} is for {} ({}) and does not run on {} ({}): make one for that "
+                          "GPU ('autotune bundle --device {}')",
+                          file.string(), info->device, info->arch, device.name, device.limits.arch,
+                          device.slug));
+}
+
+}  // namespace
+
+struct Session::Impl {
+  Expected<lookup::Code> compiled(const Config& config, const Problem& problem) const;
+
+  SessionOptions options;
+  DeviceSpec device;
+  fs::path cache;  // empty: none
+  std::string message;
+  std::unique_ptr<lookup::Libraries> libraries;
+  lookup::Memory memory;
+  lookup::AroundFork around_fork{[this] {
+                                   libraries->lock();
+                                   memory.lock();
+                                 },
+                                 [this] {
+                                   memory.unlock();
+                                   libraries->unlock();
+                                 }};
+};
+
+// The config is stored nowhere.
+Expected<lookup::Code> Session::Impl::compiled(const Config& config, const Problem& problem) const {
+  if (!options.allow_compile) {
+    const std::string bundle = options.bundle.empty() ? "none" : options.bundle.string();
+    return fail(ErrorCode::no_compiler,
+                fmt::format("{} for {} on {} is not compiled (cache: {}; bundle: {}), and this "
+                            "session may not compile: tune it here, or make a bundle that has it "
+                            "('autotune bundle')",
+                            to_string(config), describe(problem), device.name,
+                            cache.empty() ? "none" : cache.string(), bundle));
+  }
+  auto code = lookup::compiled_code(config, problem, device);
+  if (code) libraries->keep(*code);
+  return code;
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Expected<Session> Session::open(const SessionOptions& options) {
+  auto device = device_of(options);
+  if (!device) return tl::unexpected(device.error());
+  std::string message;
+  fs::path cache = options.cache;
+  if (!options.use_cache) {
+    cache.clear();
+  } else if (cache.empty()) {
+    auto path = cache::default_path();
+    if (!path) message = path.error().message;
+    cache = std::move(path).value_or(fs::path());
+  }
+  auto libraries = lookup::Libraries::open(cache, options.bundle);
+  if (!libraries) return tl::unexpected(libraries.error());
+  auto fits = check_bundle((*libraries)->bundle_info(), options.bundle, *device);
+  if (!fits) return tl::unexpected(fits.error());
+  if (message.empty()) message = (*libraries)->message();
+  return Session(std::unique_ptr<Impl>(new Impl{options, *std::move(device), std::move(cache),
+                                                std::move(message), *std::move(libraries)}));
+}
+
+Expected<BestConfig> Session::best_config(const Problem& problem) const {
+  if (auto answer = impl_->memory.find(problem)) return *std::move(answer);
+  const auto whole = checked(problem);
+  if (!whole) return tl::unexpected(whole.error());
+  if (auto known = impl_->libraries->known(*whole, impl_->device)) {
+    return impl_->memory.keep(problem, *std::move(known));
+  }
+  return impl_->memory.keep(problem, lookup::default_answer(*whole, impl_->device));
+}
+
+Expected<Kernel> Session::kernel(const Problem& problem) const {
+  const auto best = best_config(problem);
+  if (!best) return tl::unexpected(best.error());
+  const Problem& whole = best->problem;
+  const auto config = lookup::KernelMaker::config_of(*best, whole, impl_->device);
+  if (!config) return tl::unexpected(config.error());
+  if (const auto stored = impl_->libraries->code(*config, whole, impl_->device)) {
+    auto kernel = lookup::KernelMaker::make(stored->cubin.image, *config, whole, impl_->device);
+    const bool refused = !kernel && kernel.error().code != ErrorCode::no_gpu;
+    if (!refused || !impl_->options.allow_compile) return kernel;
+  }
+  const auto code = impl_->compiled(*config, whole);
+  if (!code) return tl::unexpected(code.error());
+  return lookup::KernelMaker::make(code->cubin.image, *config, whole, impl_->device);
+}
+
+const std::string& Session::device() const { return impl_->device.name; }
+const std::string& Session::message() const { return impl_->message; }
+
+}  // namespace autotune

@@ -1,0 +1,311 @@
+// How long a program waits for the library: answers of a session with a cache of 10,000 winners,
+// from the start of a process to its first answer, and, where there is a GPU, from kernel() to the
+// end of the first launch and what a launch costs above the driver's own call.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "autotune/gpu/detect.h"
+#include "autotune/gpu/handles.h"
+#include "autotune/io/builtin.h"
+#include "autotune/lookup/cubin_source.h"
+#include "autotune/session.h"
+#include "cache/store.h"
+#include "kernels/kernel.h"
+#include "kernels/problem.h"
+#include "search/plan.h"
+
+extern char** environ;
+
+namespace {
+
+using namespace autotune;
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kWinners = 10'000;
+constexpr const char* kAnswer = "--answer";
+
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+int die(const Error& error) {
+  fmt::print(stderr, "{}\n", error.message);
+  return 1;
+}
+
+// Whether everything was as fast as it has to be.
+bool fast_enough = true;
+
+void print(const char* what, double us, double limit_us) {
+  const bool fast = us <= limit_us;
+  fast_enough = fast_enough && fast;
+  fmt::print("{:<52} {:>9.2f} us  (at most {:g} us){}\n", what, us, limit_us,
+             fast ? "" : "  TOO SLOW");
+}
+
+Problem problem_of(std::int64_t m) {
+  Problem problem;
+  problem.m = m;
+  problem.n = problem.k = 4096;
+  return problem;
+}
+
+struct Setting {
+  fs::path cache;
+  DeviceSpec device;
+  SessionOptions options() const {
+    SessionOptions options;
+    options.cache = cache;
+    options.device = device.slug;
+    options.allow_compile = false;
+    return options;
+  }
+};
+
+// A winner for each m from 1 on, of some hundred configs in turn.
+Expected<void> fill(const Setting& setting) {
+  auto store = cache::Store::open(setting.cache, cache::Access::read_write);
+  if (!store) return tl::unexpected(store.error());
+  const auto plan =
+      search::make_plan(*checked(problem_of(4096)), setting.device, *io::default_space("gemm"), {});
+  if (!plan) return tl::unexpected(plan.error());
+  std::vector<cache::WinnerRecord> winners(kWinners);
+  for (int i = 0; i < kWinners; ++i) {
+    cache::TrialRecord& trial = winners[i].trial;
+    trial.problem = *checked(problem_of(i + 1));
+    const Config& config = plan->survivors[i * 31 % 100].config;
+    trial.key = {problem_key(trial.problem), fingerprint(setting.device), to_string(config),
+                 source_hash(config, traits_of(trial.problem), setting.device), "nvrtc 13.0"};
+    trial.measurement.median_us = 100;
+  }
+  const cache::RunInfo info{
+      fingerprint(setting.device), setting.device.name, "nvrtc 13.0", "", "0", "{}", "benchmark"};
+  const auto adopted = store->adopt("benchmark", info, 1, winners);
+  if (!adopted) return tl::unexpected(adopted.error());
+  return {};
+}
+
+Expected<void> ask(const Session& session, std::int64_t m) {
+  const auto best = session.best_config(problem_of(m));
+  if (!best) return tl::unexpected(best.error());
+  if (best->match == Match::exact) return {};
+  return fail(ErrorCode::failed, "the benchmark's winner is not exact");
+}
+
+Expected<void> time_lookups(const Setting& setting) {
+  const auto session = Session::open(setting.options());
+  if (!session) return tl::unexpected(session.error());
+  if (auto first = ask(*session, 1); !first) return first;
+  std::vector<double> fresh;
+  for (std::int64_t i = 1; i <= 1000; ++i) {
+    const std::int64_t m = i * 7919 % kWinners + 1;
+    const auto begin = Clock::now();
+    if (auto asked = ask(*session, m); !asked) return asked;
+    fresh.push_back(us_since(begin));
+  }
+  std::vector<double> repeated;
+  for (int i = 0; i < 1000; ++i) {
+    constexpr int kTimes = 100;
+    const auto begin = Clock::now();
+    for (int j = 0; j < kTimes; ++j) {
+      if (auto asked = ask(*session, 1); !asked) return asked;
+    }
+    repeated.push_back(us_since(begin) / kTimes);
+  }
+  print("a repeated problem, median", median(repeated), 1);
+  print("a first exact lookup in an open session, median", median(fresh), 20);
+  return {};
+}
+
+// This program once more, which answers and ends.
+int answer(const fs::path& cache, const std::string& device) {
+  SessionOptions options;
+  options.cache = cache;
+  options.device = device;
+  const auto session = Session::open(options);
+  const auto asked = session ? ask(*session, 4096) : tl::unexpected(session.error());
+  if (!asked) return die(asked.error());
+  return write(STDOUT_FILENO, "!", 1) == 1 ? 0 : 1;
+}
+
+Expected<double> start_once(const Setting& setting) {
+  int ends[2];
+  if (pipe(ends) != 0) return fail(ErrorCode::failed, "no pipe");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  std::string cache = setting.cache.string();
+  std::string device = setting.device.slug;
+  std::string flag = kAnswer;
+  std::array<char*, 5> arguments{flag.data(), flag.data(), cache.data(), device.data(), nullptr};
+  pid_t child = 0;
+  const auto begin = Clock::now();
+  const int spawned =
+      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  char said = 0;
+  const bool answered = spawned == 0 && read(ends[0], &said, 1) == 1;
+  const double us = us_since(begin);
+  close(ends[0]);
+  if (spawned == 0) waitpid(child, nullptr, 0);
+  if (!answered) return fail(ErrorCode::failed, "the started process did not answer");
+  return us;
+}
+
+Expected<void> time_start(const Setting& setting) {
+  std::vector<double> times;
+  for (int i = 0; i < 101; ++i) {
+    const auto us = start_once(setting);
+    if (!us) return tl::unexpected(us.error());
+    times.push_back(*us);
+  }
+  print("from process start to the first answer, median", median(times), 5000);
+  return {};
+}
+
+// Device memory that nobody reads: timing needs no values.
+struct Operands {
+  const gpu::DriverApi& api;
+  std::array<CUdeviceptr, 4> memory{};
+  bool reserve(const Problem& problem, std::int64_t workspace_bytes) {
+    const std::size_t bytes[] = {
+        static_cast<std::size_t>(problem.m * problem.k * 2),
+        static_cast<std::size_t>(problem.k * problem.n * 2),
+        static_cast<std::size_t>(problem.m * problem.n * 2),
+        static_cast<std::size_t>(std::max<std::int64_t>(workspace_bytes, 16))};
+    for (int i = 0; i < 4; ++i) {
+      if (api.cuMemAlloc(&memory[i], bytes[i]) != CUDA_SUCCESS) return false;
+      if (api.cuMemsetD8Async(memory[i], 0, bytes[i], nullptr) != CUDA_SUCCESS) return false;
+    }
+    return api.cuStreamSynchronize(nullptr) == CUDA_SUCCESS;
+  }
+  ~Operands() {
+    for (const CUdeviceptr each : memory) api.cuMemFree(each);
+  }
+};
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+// The same launch by the driver's own call alone.
+double bare_launch_us(const gpu::DriverApi& api, CUfunction function, const LaunchPlan& plan,
+                      CUstream stream) {
+  CUlaunchConfig config{};
+  config.gridDimX = plan.grid[0];
+  config.gridDimY = plan.grid[1];
+  config.gridDimZ = plan.grid[2];
+  config.blockDimX = plan.block[0];
+  config.blockDimY = plan.block[1];
+  config.blockDimZ = plan.block[2];
+  config.sharedMemBytes = plan.smem_bytes;
+  config.hStream = stream;
+  void* arguments[] = {const_cast<std::byte*>(plan.params.data())};
+  const auto begin = Clock::now();
+  api.cuLaunchKernelEx(&config, function, arguments, nullptr);
+  return us_since(begin);
+}
+
+Expected<void> time_launches(const Setting& setting) {
+  const auto here = gpu::detect_gpu(0);
+  if (!here) {
+    fmt::print("SKIPPED: kernel() and launches: {}\n", here.error().message);
+    return {};
+  }
+  Problem problem;
+  problem.m = problem.n = problem.k = 256;
+  problem = *checked(problem);
+
+  const fs::path file = setting.cache.parent_path() / "gpu.db";
+  SessionOptions options;
+  options.cache = file;
+  const auto filler = Session::open(options);
+  if (!filler) return tl::unexpected(filler.error());
+  const auto context = gpu::Context::create(0);
+  if (!context) return tl::unexpected(context.error());
+  // Compiled and stored, as tuning leaves it.
+  if (const auto compiled = filler->kernel(problem); !compiled) {
+    return tl::unexpected(compiled.error());
+  }
+  options.allow_compile = false;
+  const auto session = Session::open(options);
+  if (!session) return tl::unexpected(session.error());
+  const gpu::DriverApi& api = **gpu::driver();
+  const auto stream = gpu::create_stream();
+  if (!stream) return tl::unexpected(stream.error());
+  Operands operands{api};
+  if (!operands.reserve(problem, 1 << 20)) return fail(ErrorCode::failed, "no device memory");
+  const auto& [a, b, c, workspace] = operands.memory;
+
+  const auto begin = Clock::now();
+  const auto kernel = session->kernel(problem);
+  if (!kernel) return tl::unexpected(kernel.error());
+  const auto launch = [&] {
+    return kernel->launch(pointer(a), pointer(b), pointer(c), stream->get(), pointer(workspace));
+  };
+  if (auto launched = launch(); !launched) return launched;
+  if (api.cuStreamSynchronize(stream->get()) != CUDA_SUCCESS) {
+    return fail(ErrorCode::failed, "the first launch failed");
+  }
+  print("kernel() to the end of the first launch", us_since(begin), 10'000);
+
+  const auto best = session->best_config(problem);
+  const Config config = *parse_config(best->config, *find_family(problem.family));
+  const auto store = cache::Store::open(file, cache::Access::read_only);
+  const auto code = lookup::stored_code(*store, config, problem, here->spec);
+  const auto module = gpu::load_module(code->cubin.image.data());
+  const auto function = gpu::function_of(*module, std::string(config.kernel->entry()).c_str());
+  const LaunchPlan plan =
+      config.kernel->launch_plan(config, problem, here->spec, {a, b, c, workspace}, 0);
+  api.cuFuncSetAttribute(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                         static_cast<int>(plan.smem_bytes));
+  std::vector<double> ours;
+  std::vector<double> bare;
+  for (int i = 0; i < 2000; ++i) {
+    const auto before = Clock::now();
+    if (auto launched = launch(); !launched) return launched;
+    ours.push_back(us_since(before));
+    bare.push_back(bare_launch_us(api, *function, plan, stream->get()));
+    // Never so many that a launch waits for room in the queue.
+    if (i % 50 == 0) api.cuStreamSynchronize(stream->get());
+  }
+  print("a launch above a bare cuLaunchKernelEx, medians", median(ours) - median(bare), 1);
+  return {};
+}
+
+Expected<void> run(const Setting& setting) {
+  if (auto filled = fill(setting); !filled) return filled;
+  if (auto timed = time_lookups(setting); !timed) return timed;
+  if (auto timed = time_start(setting); !timed) return timed;
+  return time_launches(setting);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 4 && argv[1] == std::string(kAnswer)) return answer(argv[2], argv[3]);
+  std::string folder = (fs::temp_directory_path() / "autotune-bench-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr)
+    return die({ErrorCode::io_failed, "no folder for a cache"});
+  const Setting setting{fs::path(folder) / "cache.db", *io::find_device("nvidia-h200")};
+  const auto done = run(setting);
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  if (!done) return die(done.error());
+  return fast_enough ? 0 : 1;
+}

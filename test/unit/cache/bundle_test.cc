@@ -1,0 +1,158 @@
+#include "cache/bundle.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/unit/cache/fixture.h"
+
+using namespace autotune;
+using namespace autotune::cache;
+using namespace autotune::cache::testing;
+
+namespace {
+
+const BundleInfo kInfo{"NVIDIA H200", kDevice, "sm_90a", "gemm", "nvrtc 13.0", "0.1.0", 1234};
+
+// Two winners, with the code of one.
+void write_sample(const fs::path& file) {
+  auto bundle = Bundle::create(kInfo);
+  REQUIRE(bundle.has_value());
+  for (int i = 0; i < 2; ++i) {
+    WinnerRecord winner;
+    winner.trial = sample_trial(i, 4096 + i);
+    REQUIRE(bundle->store().crown(winner).has_value());
+  }
+  REQUIRE(bundle->store().put_cubin(sample_cubin_key(0), sample_cubin(0)).has_value());
+  REQUIRE(bundle->write(file).has_value());
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void write_bytes(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+ErrorCode refusal(const fs::path& file) {
+  const auto bundle = Bundle::open(file);
+  REQUIRE_FALSE(bundle.has_value());
+  CHECK(bundle.error().message.find(file.string()) != std::string::npos);
+  return bundle.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("a bundle gives back what was put into it") {
+  const TempFolder folder;
+  const fs::path file = folder / "h200.bundle";
+  write_sample(file);
+  CHECK(mode_of(file) == 0644);
+  CHECK(named(folder.path(), "").size() == 1);
+
+  const auto bundle = Bundle::open(file);
+  REQUIRE(bundle.has_value());
+  CHECK(bundle->info() == kInfo);
+  const Store& store = bundle->store();
+  CHECK(store.gives_cubins());
+  CHECK_FALSE(store.writable());
+  const auto known = store.known_winner(problem_key(sample_problem(4097)), kDevice);
+  REQUIRE(known.has_value());
+  REQUIRE(known->has_value());
+  CHECK((*known)->config == "mma:block_m=1");
+  CHECK(store.known_winners("gemm")->size() == 2);
+  CHECK(store.winners("gemm", kDevice)->size() == 2);
+  const auto cubin = store.cubin(sample_cubin_key(0));
+  REQUIRE(cubin.has_value());
+  REQUIRE(cubin->has_value());
+  CHECK((*cubin)->image == sample_cubin(0).image);
+}
+
+TEST_CASE("nothing can be written to an opened bundle") {
+  const TempFolder folder;
+  write_sample(folder / "b");
+  const std::string before = bytes_of(folder / "b");
+  auto bundle = Bundle::open(folder / "b");
+  REQUIRE(bundle.has_value());
+  WinnerRecord winner;
+  winner.trial = sample_trial(5, 64);
+  CHECK_FALSE(bundle->store().crown(winner).has_value());
+  CHECK_FALSE(bundle->store().put_cubin(sample_cubin_key(9), sample_cubin(9)).has_value());
+  CHECK(bytes_of(folder / "b") == before);
+}
+
+TEST_CASE("a bundle with any bit flipped or its end missing is refused") {
+  const TempFolder folder;
+  const fs::path file = folder / "b";
+  write_sample(file);
+  const std::string sound = bytes_of(file);
+  for (std::size_t at = 0; at < sound.size(); at += at < 200 ? 1 : 997) {
+    std::string flipped = sound;
+    flipped[at] = static_cast<char>(flipped[at] ^ 4);
+    write_bytes(file, flipped);
+    INFO("byte " << at);
+    const ErrorCode code = refusal(file);
+    CHECK((code == ErrorCode::corrupt_file || code == ErrorCode::foreign_file));
+  }
+  for (std::size_t kept : {std::size_t{0}, std::size_t{10}, std::size_t{40}, std::size_t{83},
+                           sound.size() / 2, sound.size() - 1}) {
+    write_bytes(file, sound.substr(0, kept));
+    INFO(kept << " bytes");
+    const ErrorCode code = refusal(file);
+    CHECK((code == ErrorCode::corrupt_file || code == ErrorCode::foreign_file));
+  }
+  write_bytes(file, sound + "x");
+  CHECK(refusal(file) == ErrorCode::corrupt_file);
+  write_bytes(file, sound);
+  CHECK(Bundle::open(file).has_value());
+}
+
+TEST_CASE("what is no bundle is said to be none") {
+  const TempFolder folder;
+  CHECK(refusal(folder / "missing") == ErrorCode::io_failed);
+  CHECK(refusal(folder.path()) == ErrorCode::foreign_file);
+  write_bytes(folder / "letter", "Dear Sir or Madam");
+  CHECK(refusal(folder / "letter") == ErrorCode::foreign_file);
+  REQUIRE(Store::open(folder / "cache.db", Access::read_write).has_value());
+  CHECK(refusal(folder / "cache.db") == ErrorCode::foreign_file);
+  write_bytes(folder / "newer", "autotune bundle 999\n" + std::string(64, '0') + "\nx");
+  CHECK(refusal(folder / "newer") == ErrorCode::foreign_file);
+}
+
+TEST_CASE("an image that is a database of something else is damaged") {
+  for (const std::string& image : {std::string("x"), std::string(4096, 'S')}) {
+    const auto bundle = Bundle::of_image(image, "some.bundle");
+    REQUIRE_FALSE(bundle.has_value());
+    CHECK(bundle.error().code == ErrorCode::corrupt_file);
+  }
+}
+
+TEST_CASE("a bundle that cannot be written leaves nothing behind") {
+  const TempFolder folder;
+  const auto bundle = Bundle::create(kInfo);
+  REQUIRE(bundle.has_value());
+  CHECK(bundle->write(folder / "no" / "b").error().code == ErrorCode::io_failed);
+  fs::create_directory(folder / "taken");
+  CHECK(bundle->write(folder / "taken").error().code == ErrorCode::io_failed);
+  CHECK(named(folder.path(), "").size() == 1);
+}
+
+TEST_CASE("a bundle is published as a whole over an older one") {
+  const TempFolder folder;
+  write_sample(folder / "b");
+  const auto old = Bundle::open(folder / "b");
+  BundleInfo info = kInfo;
+  info.suite = "thin";
+  const auto made = Bundle::create(info);
+  REQUIRE(made.has_value());
+  REQUIRE(made->write(folder / "b").has_value());
+  CHECK(Bundle::open(folder / "b")->info().suite == "thin");
+  // What was opened before is not touched by it.
+  CHECK(old->store().known_winners("gemm")->size() == 2);
+}
