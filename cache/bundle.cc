@@ -38,7 +38,6 @@ void visit_info(Info& info, const Visitor& visit) {
   visit("fingerprint", info.fingerprint);
   visit("arch", info.arch);
   visit("suite", info.suite);
-  visit("compiler", info.compiler);
   visit("version", info.version);
   visit("time", info.time);
 }

@@ -17,7 +17,6 @@ struct BundleInfo {
   std::string fingerprint;  // fingerprint(device)
   std::string arch;         // "sm_90a": the code runs on GPUs of this one only
   std::string suite;        // what it was made for
-  std::string compiler;     // "nvrtc 13.0"; empty where nothing had to be compiled
   std::string version;      // of the program that made it
   std::int64_t time = 0;    // seconds since the epoch
 

@@ -11,8 +11,8 @@ namespace autotune::cli {
 namespace {
 
 const Command* const kCommands[] = {
-    &kDevicesCommand, &kPlanCommand, &kExplainCommand, &kTuneCommand,
-    &kBenchCommand,   &kBestCommand, &kCacheCommand,   &kWorkerCommand,
+    &kDevicesCommand, &kPlanCommand,   &kExplainCommand, &kTuneCommand,   &kBenchCommand,
+    &kBestCommand,    &kBundleCommand, &kCacheCommand,   &kWorkerCommand,
 };
 
 constexpr const char* kDescription =

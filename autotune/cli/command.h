@@ -34,6 +34,7 @@ extern const Command kExplainCommand;
 extern const Command kTuneCommand;
 extern const Command kBenchCommand;
 extern const Command kBestCommand;
+extern const Command kBundleCommand;
 extern const Command kCacheCommand;
 extern const Command kWorkerCommand;
 

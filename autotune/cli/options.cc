@@ -79,6 +79,7 @@ const TextOption kTextOptions[] = {
     {kCacheArgs, kGroupRun, "--device", "NAME|SLUG", &Options::device,
      "export: this GPU's winners only"},
 
+    {kBundle, kGroupOutput, "-o,--output", "FILE", &Options::bundle, "The bundle to write"},
     {kCache, kGroupOutput, "--cache", "FILE", &Options::cache,
      "Cache database (default: $AUTOTUNE_CACHE, else the user's; see 'autotune cache path')"},
     {kOutput, kGroupOutput, "--json", "FILE|-", &Options::json,

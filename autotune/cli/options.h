@@ -36,6 +36,7 @@ struct Options {
   std::string yaml;
   bool all = false;
   std::string role;
+  std::string bundle;
 };
 
 // Groups of options; a command takes some of them.
@@ -56,6 +57,7 @@ enum OptionSet : std::uint32_t {
   kBench = 1u << 13,      // --baseline
   kCacheArgs = 1u << 14,  // ACTION, ARGUMENTS, --yaml, --all
   kWorker = 1u << 15,     // ROLE and --device of a worker
+  kBundle = 1u << 16,     // --output
 };
 
 // Adds the options of `sets` (OptionSet bits) to a command; parsing it fills `options`, which must

@@ -188,6 +188,26 @@ struct BestJson {
 };
 std::string to_json(const BestJson& document);
 
+// --- bundle ---
+
+struct BundleRowJson {
+  Problem problem;
+  std::string config;
+  std::string match;         // "exact", ... : what the bundle answers
+  std::string from_problem;  // empty: null
+  std::string compiler;      // "nvrtc 13.0": of the code in the bundle
+  bool compiled = false;     // by this command; else the cache had it
+};
+
+struct BundleJson {
+  std::string file;
+  std::string device;
+  std::string arch;
+  std::int64_t bytes = 0;
+  std::vector<BundleRowJson> rows;
+};
+std::string to_json(const BundleJson& document);
+
 // --- devices ---
 
 struct PresentJson {

@@ -1,4 +1,4 @@
-// The documents of tune, bench and best.
+// The documents of tune, bench, best and bundle.
 #include "autotune/io/json_values.h"
 
 namespace autotune::io {
@@ -51,6 +51,15 @@ Json json_of(const BestRowJson& row) {
           {"median_us", or_null(row.median_us)},  {"error", or_null(row.error)}};
 }
 
+Json json_of(const BundleRowJson& row) {
+  return {{"problem", problem_json(row.problem)},
+          {"config", row.config},
+          {"match", row.match},
+          {"from_problem", or_null(row.from_problem)},
+          {"compiler", row.compiler},
+          {"compiled", row.compiled}};
+}
+
 }  // namespace
 
 std::string to_json(const TuneJson& tune) {
@@ -73,6 +82,14 @@ std::string to_json(const BestJson& best) {
     body.update(json_of(best.rows.at(0)));
   }
   return document(body);
+}
+
+std::string to_json(const BundleJson& bundle) {
+  return document({{"file", bundle.file},
+                   {"device", bundle.device},
+                   {"arch", bundle.arch},
+                   {"bytes", bundle.bytes},
+                   {"rows", array_of<BundleRowJson>(bundle.rows, json_of)}});
 }
 
 }  // namespace autotune::io

@@ -16,7 +16,7 @@ using namespace autotune::cache::testing;
 
 namespace {
 
-const BundleInfo kInfo{"NVIDIA H200", kDevice, "sm_90a", "gemm", "nvrtc 13.0", "0.1.0", 1234};
+const BundleInfo kInfo{"NVIDIA H200", kDevice, "sm_90a", "gemm", "0.1.0", 1234};
 
 // Two winners, with the code of one.
 void write_sample(const fs::path& file) {

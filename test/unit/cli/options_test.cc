@@ -122,6 +122,10 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
   }
 }
 
+TEST_CASE("a bundle needs a file to be written to") {
+  check_refused({"bundle", "--suite", "gemm", "--device", "nvidia-h200"}, "--output");
+}
+
 TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own code") {
   check_refused({"plan", "gemm", "--m", "1", "--n", "1", "--k", "1", "--device", "voodoo-3"},
                 "voodoo-3");
@@ -132,7 +136,8 @@ TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own
 }
 
 TEST_CASE("help and version are no errors") {
-  for (const char* command : {"devices", "plan", "explain", "tune", "bench", "best", "cache"}) {
+  for (const char* command :
+       {"devices", "plan", "explain", "tune", "bench", "best", "bundle", "cache"}) {
     const Ran ran = test::run({command, "--help"});
     INFO(command);
     CHECK(ran.code == 0);

@@ -154,6 +154,7 @@ TEST_CASE("another device's winner answers only where it fits here") {
   const search::Candidate* large = nullptr;
   const KernelTraits traits = traits_of(problem);
   for (const search::Candidate& each : plan.survivors) {
+    if (!each.config.kernel->unsupported(traits, ada).empty()) continue;
     const bool here = !search::check(each.config, problem, traits, ada, {}, nullptr).has_value();
     if (here && fits == nullptr) fits = &each;
     if (each.resources.smem_bytes > ada.limits.smem_optin_per_block && large == nullptr) {

@@ -72,7 +72,7 @@ struct Setting {
   // The same as a bundle.
   std::filesystem::path make_bundle() const {
     auto bundle = cache::Bundle::create(
-        {device.name, fingerprint(device), device.limits.arch, "test", "nvrtc 13.0", "0.1.0", 1});
+        {device.name, fingerprint(device), device.limits.arch, "test", "0.1.0", 1});
     REQUIRE(bundle.has_value());
     REQUIRE(bundle->store().crown(winner(problem, config, 205)).has_value());
     put_code(bundle->store());

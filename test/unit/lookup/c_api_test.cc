@@ -1,0 +1,113 @@
+// The C border: handles, statuses, messages, structs of other sizes.
+#include "autotune/c_api.h"
+
+#include <string>
+#include <thread>
+
+#include "test/unit/lookup/c_api_user.h"
+#include "test/unit/lookup/setting.h"
+
+using namespace autotune;
+using test::Setting;
+
+namespace {
+
+autotune_session* open(const Setting& setting, const autotune_options& changes) {
+  autotune_options options = changes;
+  options.cache = setting.file.c_str();
+  options.device = "nvidia-h200";
+  autotune_session* session = nullptr;
+  REQUIRE(autotune_session_open(&options, &session) == AUTOTUNE_OK);
+  return session;
+}
+
+autotune_problem square(std::int64_t size) {
+  autotune_problem problem = autotune_problem_default();
+  problem.m = problem.n = problem.k = size;
+  return problem;
+}
+
+std::string message() { return autotune_error_message(); }
+
+}  // namespace
+
+TEST_CASE("a C program gets the answers of the C++ one") {
+  const Setting setting;
+  setting.fill();
+  CHECK(c_user_default_is_sound() == 1);
+  CHECK(c_user_match(setting.file.c_str(), "nvidia-h200", 4096) == AUTOTUNE_EXACT);
+  CHECK(c_user_match(setting.file.c_str(), "nvidia-h200", 4000) == AUTOTUNE_NEAREST_PROBLEM);
+  CHECK(c_user_match(setting.file.c_str(), "nvidia-h200", 16) == AUTOTUNE_DEFAULT_CONFIG);
+  CHECK(c_user_match(setting.file.c_str(), "voodoo-3", 16) == -1);
+}
+
+TEST_CASE("what an answer says") {
+  const Setting setting;
+  setting.fill();
+  autotune_session* session = open(setting, autotune_options_default());
+  CHECK(std::string(autotune_session_device(session)) == "NVIDIA H200");
+  CHECK(std::string(autotune_session_message(session)).empty());
+  autotune_answer* answer = nullptr;
+  autotune_problem problem = square(4096);
+  REQUIRE(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_OK);
+  CHECK(autotune_answer_config(answer) == to_string(setting.config));
+  CHECK(std::string(autotune_answer_from_problem(answer)).empty());
+  CHECK(autotune_answer_median_us(answer) == Approx(210));
+  autotune_answer_free(answer);
+  autotune_session_free(session);
+}
+
+TEST_CASE("what is wrong is told by status and message, per thread, and leaves no handle") {
+  const Setting setting;
+  setting.fill();
+  autotune_options options = autotune_options_default();
+  options.allow_compile = 0;
+  autotune_session* session = open(setting, options);
+
+  auto* answer = reinterpret_cast<autotune_answer*>(1);
+  autotune_problem problem = square(0);
+  CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+  CHECK(answer == nullptr);
+  CHECK(message().find("m = 0") != std::string::npos);
+  std::thread([] { CHECK(message().empty()); }).join();
+
+  problem = square(64);
+  problem.layout = static_cast<autotune_layout>(77);
+  CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+  CHECK(message().find("layout") != std::string::npos);
+  CHECK(autotune_session_best_config(nullptr, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+  CHECK(autotune_session_best_config(session, nullptr, &answer) == AUTOTUNE_BAD_INPUT);
+  CHECK(autotune_session_best_config(session, &problem, nullptr) == AUTOTUNE_BAD_INPUT);
+
+  autotune_kernel* kernel = nullptr;
+  problem = square(4096);
+  CHECK(autotune_session_kernel(session, &problem, &kernel) == AUTOTUNE_NO_GPU);
+  problem = square(64);
+  CHECK(autotune_session_kernel(session, &problem, &kernel) == AUTOTUNE_NO_COMPILER);
+  CHECK(message().find("may not compile") != std::string::npos);
+  CHECK(kernel == nullptr);
+  CHECK(autotune_kernel_launch(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) ==
+        AUTOTUNE_BAD_INPUT);
+
+  autotune_session_free(session);
+  autotune_session_free(nullptr);
+  autotune_answer_free(nullptr);
+  autotune_kernel_free(nullptr);
+}
+
+TEST_CASE("structs of an older header keep the defaults of what they lack") {
+  const Setting setting;
+  setting.fill();
+  autotune_session* session = open(setting, autotune_options_default());
+  autotune_problem problem = square(4096);
+  problem.layout = AUTOTUNE_NT;  // beyond what the older header had
+  problem.size = offsetof(autotune_problem, layout);
+  autotune_answer* answer = nullptr;
+  REQUIRE(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_OK);
+  CHECK(autotune_answer_match(answer) == AUTOTUNE_EXACT);
+  autotune_answer_free(answer);
+  problem.size = 0;
+  CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+  CHECK(message().find("autotune_problem_default()") != std::string::npos);
+  autotune_session_free(session);
+}
