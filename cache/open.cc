@@ -82,6 +82,11 @@ Expected<Content> look_into(const Connection& db) {
   return content;
 }
 
+std::string unreadable(const fs::path& path) {
+  return fmt::format("cache {} cannot be read as a whole: the disk fails; it was left alone",
+                     path.string());
+}
+
 // Damaged pages show when they are read, which may be long after: look at once.
 Expected<void> check_pages(const Connection& db) {
   std::int64_t pages = 0;
@@ -95,7 +100,12 @@ Expected<void> check_pages(const Connection& db) {
     statement->read(*value);
   }
   const auto clean = [&db](const char* sql) -> Expected<void> {
-    const auto finding = db.value_of(sql);
+    auto finding = db.value_of(sql);
+    if (finding && *finding != "ok") {
+      // The check says the same of a page that the disk does not give and of a damaged one.
+      if (!can_be_read(db)) return fail(ErrorCode::io_failed, unreadable(db.path()));
+      finding = db.value_of(sql);
+    }
     if (!finding) return tl::unexpected(finding.error());
     if (*finding == "ok") return {};
     return fail(ErrorCode::corrupt_file,

@@ -104,16 +104,26 @@ class NewFile {
   int descriptor_ = -1;
 };
 
-// 0 or the errno that stood against it.
-int copy_all(sqlite3_file* from, std::int64_t bytes, NewFile& to) {
+// Calls `take` with one piece of the file after the other, until it returns an errno. 0 or that.
+template <class Take>
+int for_each_piece(sqlite3_file* from, std::int64_t bytes, const Take& take) {
   std::vector<char> piece(std::size_t{1} << 20);
   for (std::int64_t offset = 0; offset < bytes; offset += std::ssize(piece)) {
     const auto count = std::min<std::int64_t>(bytes - offset, std::ssize(piece));
     if (from->pMethods->xRead(from, piece.data(), static_cast<int>(count), offset) != SQLITE_OK) {
       return EIO;
     }
-    if (!to.write(piece.data(), static_cast<std::size_t>(count))) return errno;
+    if (const int error = take(piece.data(), static_cast<std::size_t>(count))) return error;
   }
+  return 0;
+}
+
+// 0 or the errno that stood against it.
+int copy_all(sqlite3_file* from, std::int64_t bytes, NewFile& to) {
+  const int error = for_each_piece(from, bytes, [&](const char* piece, std::size_t count) {
+    return to.write(piece, count) ? 0 : errno;
+  });
+  if (error != 0) return error;
   return to.sync() ? 0 : errno;
 }
 
@@ -129,6 +139,13 @@ std::optional<Fingerprint> fingerprint_of(const Connection& connection) {
   // A file shorter than a header is read as far as it goes, with zeros behind.
   if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) return std::nullopt;
   return print;
+}
+
+bool can_be_read(const Connection& connection) {
+  sqlite3_file* file = file_of(connection);
+  sqlite3_int64 bytes = 0;
+  if (file == nullptr || file->pMethods->xFileSize(file, &bytes) != SQLITE_OK) return false;
+  return for_each_piece(file, bytes, [](const char*, std::size_t) { return 0; }) == 0;
 }
 
 bool carries_our_mark(const Fingerprint& print) {

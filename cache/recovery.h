@@ -21,6 +21,9 @@ struct Fingerprint {
 // nullopt where the file cannot be read.
 std::optional<Fingerprint> fingerprint_of(const Connection& connection);
 
+// False where the disk does not give some part of the file.
+bool can_be_read(const Connection& connection);
+
 // True when the header carries our application id, whatever else is wrong with the file.
 bool carries_our_mark(const Fingerprint& print);
 

@@ -133,8 +133,14 @@ std::string names_of(const std::map<std::string, io::TunedFile>& files) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The winners of one file as those of one run on that GPU.
-Expected<cache::Merged> adopt(cache::Store& store, const std::string& file, Output& output) {
+// A file's winners as those of one run on its GPU.
+struct Import {
+  std::string uid;
+  cache::RunInfo info;
+  std::vector<cache::WinnerRecord> winners;
+};
+
+Expected<Import> read_import(const std::string& file) {
   const auto text = io::read_file(file);
   if (!text) return tl::unexpected(text.error());
   const auto tuned = io::parse_tuned(*text, file);
@@ -145,7 +151,15 @@ Expected<cache::Merged> adopt(cache::Store& store, const std::string& file, Outp
                                                   "'autotune devices'",
                                                   file, tuned->device));
   }
-  std::vector<cache::WinnerRecord> winners;
+  Import import;
+  import.info = {fingerprint(*device),
+                 device->name,
+                 kImported,
+                 "",
+                 AUTOTUNE_VERSION,
+                 io::import_options(file),
+                 ""};
+  import.uid = sha256_hex(import.info.options + *text);
   for (const io::TunedEntry& entry : tuned->entries) {
     const auto config = parse_config(entry.config, *find_family(entry.problem.family));
     if (!config) return tl::unexpected(config.error());
@@ -155,19 +169,9 @@ Expected<cache::Merged> adopt(cache::Store& store, const std::string& file, Outp
                  source_hash(*config, traits_of(entry.problem), *device), kImported};
     trial.predicted = config->kernel->resources(*config, entry.problem, *device, 0);
     trial.measurement.median_us = entry.median_us;
-    winners.push_back({std::move(trial)});
+    import.winners.push_back({std::move(trial)});
   }
-  const cache::RunInfo info{fingerprint(*device),
-                            device->name,
-                            kImported,
-                            "",
-                            AUTOTUNE_VERSION,
-                            io::import_options(file),
-                            ""};
-  output.info(fmt::format("{}: {} of {}", file,
-                          counted(static_cast<std::int64_t>(winners.size()), "winner"),
-                          device->name));
-  return store.adopt(sha256_hex(info.options + *text), info, std::time(nullptr), winners);
+  return import;
 }
 
 }  // namespace
@@ -277,11 +281,18 @@ Expected<int> export_winners(const Options& options, Output& output) {
 }
 
 Expected<int> import_winners(const Options& options, Output& output) {
+  // All are read before the first is written.
+  std::vector<Import> imports;
+  for (const std::string& file : options.arguments) {
+    auto import = read_import(file);
+    if (!import) return tl::unexpected(import.error());
+    imports.push_back(*std::move(import));
+  }
   auto store = open_writable(options, output);
   if (!store) return tl::unexpected(store.error());
   cache::Merged total;
-  for (const std::string& file : options.arguments) {
-    const auto done = adopt(*store, file, output);
+  for (const Import& import : imports) {
+    const auto done = store->adopt(import.uid, import.info, std::time(nullptr), import.winners);
     if (!done) return tl::unexpected(done.error());
     total.runs += done->runs;
     total.trials += done->trials;

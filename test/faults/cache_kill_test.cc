@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "test/faults/length.h"
 #include "test/support/catch.h"
 #include "test/unit/cache/fixture.h"
 
@@ -39,13 +40,13 @@ std::set<std::string> configs_in(const Store& store) {
 }
 
 TEST_CASE("kill -9 of a writer at random moments loses at most the trial in flight") {
-  constexpr int kRounds = 30;
+  const int rounds = test::whole_form() ? 100 : 30;
   const TempFolder folder;
   const fs::path file = folder / "cache.db";
-  std::mt19937 random{20240607};
+  std::mt19937 random{test::fault_seed("kill -9 of a writer")};
   std::uniform_int_distribution<int> moment{0, 250'000};
   int reported = -1;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     CAPTURE(round);
     int ends[2];
     REQUIRE(pipe(ends) == 0);
@@ -76,7 +77,7 @@ TEST_CASE("kill -9 of a writer at random moments loses at most the trial in flig
     for (int i = 0; i <= reported; ++i) REQUIRE(configs.count(sample_trial(i).key.config) == 1);
     CHECK(std::ssize(configs) <= reported + 2);
   }
-  CHECK(reported > kRounds);
+  CHECK(reported > rounds);
   CHECK(named(folder.path(), "cache.db.corrupt-").empty());
 }
 
@@ -123,7 +124,7 @@ TEST_CASE("two writers and eight readers lose no row and see no error") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   const std::string said = in_child([&] {
-    const auto end = Clock::now() + std::chrono::seconds{4};
+    const auto end = Clock::now() + std::chrono::seconds{test::whole_form() ? 60 : 4};
     std::vector<pid_t> children;
     for (int i = 0; i < 10; ++i) {
       children.push_back(fork());

@@ -8,6 +8,8 @@
 #include <random>
 #include <thread>
 
+#include "test/faults/fault_vfs.h"
+#include "test/faults/length.h"
 #include "test/support/tuning.h"
 
 namespace autotune::tune {
@@ -70,9 +72,11 @@ std::string integrity(const std::filesystem::path& file) {
 }  // namespace
 
 TEST_CASE("a tuner killed at random moments loses at most the trial in flight and resumes") {
-  std::mt19937 random(20);
+  std::mt19937 random(test::fault_seed("kill -9 of a tuner"));
+  const int rounds = test::whole_form() ? 100 : 25;
   std::size_t resumed = 0;
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < rounds; ++round) {
+    CAPTURE(round);
     const TemporaryFolder folder;
     FakeLog log;
     const auto delay = std::chrono::microseconds(1000 + random() % 120'000);
@@ -130,6 +134,87 @@ TEST_CASE("a full disk costs a warning, not the result") {
   REQUIRE(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(integrity(folder.path() / "cache.db") == "ok");
+}
+
+TEST_CASE("a disk that fails in the middle of a run costs a warning, not the result") {
+  const TemporaryFolder folder;
+  { cache::Store store = open_store(folder); }
+  const pid_t child = fork();
+  if (child == 0) {
+    test::use_fault_vfs({});
+    cache::Store store = open_store(folder);
+    test::use_fault_vfs({test::Fault::write, 30, true});
+    auto tuner = Tuner::create(h200(), 0, fake_options());
+    Watcher watcher;
+    const std::atomic<bool> never{false};
+    if (!tuner) _exit(2);
+    const auto result = tuner->tune(small_problem(), &store, watcher, never);
+    if (!result) _exit(3);
+    if (result->winner.measurement.median_us <= 0 || result->crowned) _exit(4);
+    if (test::fault_steps() < 30) _exit(6);
+    _exit(watcher.warnings.size() == 1 ? 0 : 5);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(integrity(folder.path() / "cache.db") == "ok");
+}
+
+TEST_CASE("what was measured on other code is measured again") {
+  const TemporaryFolder folder;
+  Watcher watcher;
+  {
+    cache::Store store = open_store(folder);
+    CHECK(tuned(fake_options(), small_problem(), &store, watcher).reused == 0);
+    CHECK(tuned(fake_options(), small_problem(), &store, watcher).reused > 0);
+  }
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open((folder.path() / "cache.db").c_str(), &db) == SQLITE_OK);
+  for (const char* sql : {"UPDATE trial SET source_hash = 'stale' || source_hash",
+                          "UPDATE cubin SET source_hash = 'stale' || source_hash"}) {
+    REQUIRE(sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+  }
+  sqlite3_close(db);
+  cache::Store store = open_store(folder);
+  FakeLog log;
+  const TuneResult again = tuned(fake_options(), small_problem(), &store, watcher);
+  CHECK(again.reused == 0);
+  CHECK(!log.lines("compile").empty());
+  CHECK(log.lines("measure").size() == watcher.plans.back().survivors.size());
+}
+
+TEST_CASE(
+    "a compiler that aborts, is killed or talks nonsense is a trial each, and the search goes on") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  Watcher look;
+  tuned(fake_options(), small_problem(), nullptr, look);
+  const auto& survivors = look.plans[0].survivors;
+  const KernelTraits traits = traits_of(small_problem());
+  // Codes of the survivors, the first one's (the default's) left alone.
+  std::vector<std::string> codes;
+  for (const search::Candidate& candidate : survivors) {
+    std::string code;
+    for (const auto& [name, value] :
+         candidate.config.kernel->definitions(candidate.config, traits, h200())) {
+      code += name + "=" + value + "\n";
+    }
+    if (std::find(codes.begin(), codes.end(), code) == codes.end()) codes.push_back(code);
+  }
+  REQUIRE(codes.size() > 3);
+  const test::Setting rules("AUTOTUNE_FAKE_RULES",
+                            codes[1] + "=>abort|" + codes[2] + "=>kill|" + codes[3] + "=>garbage");
+  Watcher watcher;
+  const TuneResult result = tuned(fake_options(), small_problem(), &store, watcher);
+  CHECK(result.outcomes.at("compile_crashed") >= 3);
+  CHECK(result.outcomes.at("ok") > 0);
+  const auto rows = store.trials(problem_key(small_problem()), fingerprint(h200()));
+  REQUIRE(rows);
+  CHECK(rows->size() == survivors.size());
+  CHECK(std::count_if(rows->begin(), rows->end(), [](const cache::TrialRecord& row) {
+          return row.outcome == Outcome::compile_crashed && !row.log.empty();
+        }) == result.outcomes.at("compile_crashed"));
 }
 
 TEST_CASE(

@@ -1,47 +1,24 @@
 // The built executable, as a shell sees it: exit codes and what goes to which stream.
-#include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "test/support/catch.h"
-#include "test/unit/cli/run.h"
+#include "test/support/shell.h"
 
 using autotune::test::contains;
 using autotune::test::Ran;
+using autotune::test::shell;
 using nlohmann::json;
 
 namespace {
 
 std::filesystem::path scratch() {
   return std::filesystem::temp_directory_path() / ("autotune_cli_" + std::to_string(getpid()));
-}
-
-// `environment`: "NAME=value ..." before the command.
-Ran shell(const std::string& arguments, const std::string& environment = "") {
-  const std::filesystem::path err = scratch().string() + ".err";
-  const std::string command =
-      environment + " " AUTOTUNE_BINARY " " + arguments + " 2>" + err.string();
-  Ran ran;
-  FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::array<char, 4096> buffer;
-  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
-    ran.out.append(buffer.data(), got);
-  }
-  const int status = pclose(pipe);
-  ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  std::ifstream file(err);
-  ran.err.assign(std::istreambuf_iterator<char>(file), {});
-  std::filesystem::remove(err);
-  return ran;
 }
 
 constexpr const char* kSquare = "gemm --m 4096 --n 4096 --k 4096";
