@@ -1,11 +1,11 @@
 #include "cache/bundle.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -53,23 +53,32 @@ tl::unexpected<Error> damaged(const fs::path& file, std::string_view finding) {
                           file.string(), finding));
 }
 
-struct CloseFile {
-  void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
 };
-using File = std::unique_ptr<std::FILE, CloseFile>;
 
 Expected<std::string> read_whole(const fs::path& file) {
-  const File stream(std::fopen(file.c_str(), "rbe"));
+  // Not to wait for the other end of a pipe.
+  const Descriptor opened{::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   struct stat info = {};
-  if (!stream || fstat(fileno(stream.get()), &info) != 0) return io_failure(file, "opened");
+  if (opened.fd < 0 || fstat(opened.fd, &info) != 0) return io_failure(file, "opened");
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxBytes) {
     return fail(ErrorCode::foreign_file,
                 fmt::format("{} is not an autotune bundle: it is {}", file.string(),
                             S_ISREG(info.st_mode) ? "too large" : "not a regular file"));
   }
   std::string bytes(static_cast<std::size_t>(info.st_size), '\0');
-  const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), stream.get());
-  if (std::ferror(stream.get()) != 0) return io_failure(file, "read");
+  std::size_t got = 0;
+  while (got < bytes.size()) {
+    const ssize_t count = ::read(opened.fd, bytes.data() + got, bytes.size() - got);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return io_failure(file, "read");
+    if (count == 0) break;
+    got += static_cast<std::size_t>(count);
+  }
   bytes.resize(got);
   return bytes;
 }

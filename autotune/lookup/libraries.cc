@@ -1,7 +1,7 @@
 #include "autotune/lookup/libraries.h"
 
+#include <atomic>
 #include <utility>
-#include <vector>
 
 #include "autotune/lookup/fork.h"
 
@@ -38,9 +38,16 @@ void Libraries::open_cache() {
 
 // SQLite wants a connection neither used nor closed by a child of the process that opened it.
 void Libraries::abandon_cache() {
-  // Reachable, so that it is no leak to those who look for leaks.
-  static auto* const abandoned = new std::vector<cache::Store>;
-  if (cache_) abandoned->push_back(*std::move(cache_));
+  if (!cache_) return;
+  // Reachable to the end, so that it is no leak to those who look for leaks.
+  struct Abandoned {
+    cache::Store store;
+    Abandoned* next;
+  };
+  static std::atomic<Abandoned*> latest{nullptr};
+  auto* const abandoned = new Abandoned{*std::move(cache_), latest};
+  while (!latest.compare_exchange_weak(abandoned->next, abandoned)) {
+  }
   cache_.reset();
 }
 

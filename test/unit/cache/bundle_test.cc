@@ -117,6 +117,8 @@ TEST_CASE("what is no bundle is said to be none") {
   const TempFolder folder;
   CHECK(refusal(folder / "missing") == ErrorCode::io_failed);
   CHECK(refusal(folder.path()) == ErrorCode::foreign_file);
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(refusal(folder / "pipe") == ErrorCode::foreign_file);
   write_bytes(folder / "letter", "Dear Sir or Madam");
   CHECK(refusal(folder / "letter") == ErrorCode::foreign_file);
   REQUIRE(Store::open(folder / "cache.db", Access::read_write).has_value());

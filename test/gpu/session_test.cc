@@ -1,0 +1,130 @@
+// Kernels of a session on the GPU: right results directly and from a captured graph, with nothing
+// compiled, nothing allocated and nothing left behind.
+#include "autotune/session.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <string>
+
+#include "autotune/gpu/handles.h"
+#include "autotune/gpu/operands.h"
+#include "test/gpu/default_config.h"
+#include "test/gpu/gpu_here.h"
+
+namespace {
+thread_local long allocations = 0;
+}  // namespace
+
+// Counts what this whole program allocates; the test looks at the difference.
+void* operator new(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+using namespace autotune;
+
+namespace {
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("autotune_session_gpu_" + std::to_string(getpid()));
+  Folder() { std::filesystem::remove_all(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+struct Subject {
+  gpu::Workbench& bench;
+  gpu::Operands operands;
+  Kernel kernel;
+
+  Expected<void> launch(void* stream) {
+    const DevicePointers at = operands.pointers();
+    const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
+    return kernel.launch(pointer(at.a), pointer(at.b), pointer(at.c), stream,
+                         pointer(at.workspace));
+  }
+  void poison() { REQUIRE(operands.poison(bench)); }
+  void check() {
+    REQUIRE(bench.synchronize());
+    const auto result = operands.verify(bench);
+    REQUIRE(result);
+    INFO(result->what);
+    CHECK(result->ok);
+  }
+};
+
+Subject subject_for(gpu::Workbench& bench, const Problem& problem, Kernel kernel) {
+  auto operands = gpu::Operands::create(bench, problem, 1);
+  REQUIRE(operands);
+  REQUIRE(operands->reserve_workspace(kernel.workspace_bytes()));
+  return Subject{bench, *std::move(operands), std::move(kernel)};
+}
+
+// Launches into a graph, then runs that.
+void replay(Subject& subject, int times) {
+  const gpu::DriverApi& api = **gpu::driver();
+  auto* stream = static_cast<CUstream>(subject.bench.stream());
+  // Not even the other threads may do what a capture forbids.
+  REQUIRE(api.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  REQUIRE(subject.launch(stream));
+  CUgraph captured = nullptr;
+  REQUIRE(api.cuStreamEndCapture(stream, &captured) == CUDA_SUCCESS);
+  const gpu::Graph graph(captured);
+  CUgraphExec raw = nullptr;
+  REQUIRE(api.cuGraphInstantiate(&raw, graph.get(), 0) == CUDA_SUCCESS);
+  const gpu::GraphExec executable(raw);
+  for (int i = 0; i < times; ++i) {
+    subject.poison();
+    REQUIRE(api.cuGraphLaunch(executable.get(), stream) == CUDA_SUCCESS);
+    subject.check();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a session's kernel: compiled once, then from the cache; launched, captured, replayed") {
+  gpu::Workbench* bench = test::workbench();
+  if (bench == nullptr) return;
+  const Folder folder;
+  SessionOptions options;
+  options.cache = folder.path / "cache.db";
+  for (const std::int64_t m : {512, 17}) {
+    const Problem problem = test::gemm(m, 512, 512, DType::bf16, Layout::tn);
+    options.allow_compile = true;
+    {
+      const auto first = Session::open(options);
+      if (!first) FAIL(first.error().message);
+      const auto compiled = first->kernel(problem);
+      if (!compiled) FAIL(compiled.error().message);
+    }
+    options.allow_compile = false;
+    auto session = Session::open(options);
+    if (!session) FAIL(session.error().message);
+    auto kernel = session->kernel(problem);
+    if (!kernel) FAIL(kernel.error().message);
+    Subject subject = subject_for(*bench, problem, *std::move(kernel));
+
+    subject.poison();
+    REQUIRE(subject.launch(bench->stream()));
+    subject.check();
+    replay(subject, 2);
+
+    const long before = allocations;
+    const bool launched = subject.launch(bench->stream()).has_value();
+    const long after = allocations;
+    CHECK(launched);
+    CHECK(after == before);
+
+    // A refusal costs the next launch nothing.
+    CHECK(subject.kernel.launch(nullptr, nullptr, nullptr).error().code == ErrorCode::bad_input);
+    subject.poison();
+    REQUIRE(subject.launch(bench->stream()));
+    subject.check();
+  }
+}
