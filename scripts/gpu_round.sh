@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # A whole round on a machine with a GPU, from files that were built elsewhere (scripts/portable.sh
 # gpu_tests): needs nothing there but the driver and NVRTC. Logs and JSON go into OUT.
-#   gpu_round.sh OUT [PART...]                     all parts, or those named
+#   gpu_round.sh OUT [PART...]                     those named, else all but --startup
 #   gpu_round.sh OUT --time CONFIGS [OPTION...]    times each line of the file CONFIGS on one problem
 # Parts:
 #   --tests      GPU tests, where a missing GPU is a failure
 #   --sanitize   compute-sanitizer: memcheck, racecheck and synccheck on a spread of configs
 #   --tune       tunes the suite into OUT/cache.db
 #   --bench      times the suite's winners beside cuBLAS
+#   --startup    what a program waits for the library (scripts/portable.sh session_benchmark)
 # Environment: SUITE (gemm), BUDGET (seconds of tuning per problem, 20), PART_LIMIT (seconds per
 # part, 540), BIN (build/portable/bin). Each part runs though one before it failed.
 set -uo pipefail
@@ -91,6 +92,7 @@ else
         part bench "$bin/autotune" bench --suite "$suite" --baseline cublas \
           --json "$out/bench.json"
         ;;
+      --startup) part startup "$bin/session_benchmark" ;;
       *) echo "unknown part $name" >&2; exit 2 ;;
     esac
   done

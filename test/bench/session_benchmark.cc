@@ -10,14 +10,15 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autotune/gpu/detect.h"
 #include "autotune/gpu/handles.h"
 #include "autotune/io/builtin.h"
-#include "autotune/lookup/cubin_source.h"
 #include "autotune/session.h"
 #include "cache/store.h"
 #include "kernels/kernel.h"
@@ -203,22 +204,38 @@ struct Operands {
 
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-// The same launch by the driver's own call alone.
-double bare_launch_us(const gpu::DriverApi& api, CUfunction function, const LaunchPlan& plan,
-                      CUstream stream) {
+// What the library's launch hands to the driver, to be launched again without the library.
+struct Recorded {
   CUlaunchConfig config{};
-  config.gridDimX = plan.grid[0];
-  config.gridDimY = plan.grid[1];
-  config.gridDimZ = plan.grid[2];
-  config.blockDimX = plan.block[0];
-  config.blockDimY = plan.block[1];
-  config.blockDimZ = plan.block[2];
-  config.sharedMemBytes = plan.smem_bytes;
-  config.hStream = stream;
-  void* arguments[] = {const_cast<std::byte*>(plan.params.data())};
-  const auto begin = Clock::now();
-  api.cuLaunchKernelEx(&config, function, arguments, nullptr);
-  return us_since(begin);
+  CUlaunchAttribute attribute{};
+  CUfunction function = nullptr;
+  alignas(64) std::array<std::byte, sizeof(LaunchPlan::params)> params{};
+};
+Recorded recorded;
+decltype(gpu::DriverApi::cuLaunchKernelEx) real_launch = nullptr;
+
+CUresult CUDAAPI record(const CUlaunchConfig* config, CUfunction function, void** params,
+                        void** extra) {
+  recorded.config = *config;
+  if (config->numAttrs > 0) recorded.attribute = config->attrs[0];
+  recorded.config.attrs = &recorded.attribute;
+  recorded.function = function;
+  std::memcpy(recorded.params.data(), params[0], recorded.params.size());
+  return real_launch(config, function, params, extra);
+}
+
+template <class Launch>
+Expected<void> record_launch(const Launch& launch) {
+  auto& api = const_cast<gpu::DriverApi&>(**gpu::driver());
+  real_launch = std::exchange(api.cuLaunchKernelEx, record);
+  const Expected<void> launched = launch();
+  api.cuLaunchKernelEx = real_launch;
+  return launched;
+}
+
+CUresult bare_launch() {
+  void* params[] = {recorded.params.data()};
+  return real_launch(&recorded.config, recorded.function, params, nullptr);
 }
 
 Expected<void> time_launches(const Setting& setting) {
@@ -264,23 +281,16 @@ Expected<void> time_launches(const Setting& setting) {
   }
   print("kernel() to the end of the first launch", us_since(begin), 10'000);
 
-  const auto best = session->best_config(problem);
-  const Config config = *parse_config(best->config, *find_family(problem.family));
-  const auto store = cache::Store::open(file, cache::Access::read_only);
-  const auto code = lookup::stored_code(*store, config, problem, here->spec);
-  const auto module = gpu::load_module(code->cubin.image.data());
-  const auto function = gpu::function_of(*module, std::string(config.kernel->entry()).c_str());
-  const LaunchPlan plan =
-      config.kernel->launch_plan(config, problem, here->spec, {a, b, c, workspace}, 0);
-  api.cuFuncSetAttribute(*function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                         static_cast<int>(plan.smem_bytes));
+  if (auto launched = record_launch(launch); !launched) return launched;
   std::vector<double> ours;
   std::vector<double> bare;
   for (int i = 0; i < 2000; ++i) {
     const auto before = Clock::now();
     if (auto launched = launch(); !launched) return launched;
     ours.push_back(us_since(before));
-    bare.push_back(bare_launch_us(api, *function, plan, stream->get()));
+    const auto between = Clock::now();
+    if (bare_launch() != CUDA_SUCCESS) return fail(ErrorCode::failed, "a bare launch failed");
+    bare.push_back(us_since(between));
     // Never so many that a launch waits for room in the queue.
     if (i % 50 == 0) api.cuStreamSynchronize(stream->get());
   }

@@ -1,6 +1,8 @@
 // A session: its memory, its sources, its refusals, many threads, and a fork.
 #include "autotune/session.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -235,6 +237,7 @@ TEST_CASE("a child after fork keeps the answers and opens the cache anew") {
   });
   for (int round = 0; round < 20; ++round) {
     const std::string said = cache::testing::in_child([&] {
+      alarm(20);  // a child that waits for a lock of its parent fails
       if (open_descriptors_of(setting.file) != 1) return std::string("opened before it was needed");
       const auto known = session.best_config(setting.problem);
       if (!known || known->median_us != 210) return std::string("forgot");
