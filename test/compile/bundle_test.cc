@@ -34,7 +34,7 @@ TEST_CASE("the command compiles what is missing; the file then serves without a 
   REQUIRE_FALSE(kernel.has_value());
   CHECK(kernel.error().code == ErrorCode::no_gpu);
 
-  problem.m = 64;
+  problem.beta = 1;  // other code, whatever the config
   const auto other = session->kernel(problem);
   REQUIRE_FALSE(other.has_value());
   CHECK(other.error().code == ErrorCode::no_compiler);
