@@ -66,12 +66,12 @@ typedef struct autotune_problem {
   size_t size;        /* sizeof(autotune_problem), as the caller's header has it */
   const char* family; /* "gemm" */
   int64_t m, n, k;
-  autotune_dtype dtype;
-  autotune_dtype out_dtype; /* of C */
-  autotune_layout layout;
+  int32_t dtype;         /* autotune_dtype */
+  int32_t out_dtype;     /* autotune_dtype, of C */
+  int32_t layout;        /* autotune_layout */
   int64_t lda, ldb, ldc; /* leading dimensions in elements; 0: tight */
   double alpha, beta;
-  autotune_timing timing; /* COLD: the L2 holds no operand; HOT: called in a loop */
+  int32_t timing; /* autotune_timing. COLD: the L2 holds no operand; HOT: called in a loop */
 } autotune_problem;
 
 /* bf16, layout TN, alpha 1, beta 0, cold. */

@@ -1,5 +1,6 @@
 #include "autotune/c_api.h"
 
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -84,7 +85,15 @@ Expected<Struct> whole(const Struct* given, Struct defaults, const char* name) {
 
 const char* text(const char* given) { return given == nullptr ? "" : given; }
 
-// A value outside the enumeration is refused by checked(), which names the field.
+// A value outside the enumeration is refused by checked(), which names the field; one that does not
+// fit into it must not become another by wrapping.
+template <class Enum>
+Enum enum_of(std::int32_t value) {
+  constexpr int kNone = 255;
+  static_assert(sizeof(Enum) == 1);
+  return static_cast<Enum>(value >= 0 && value < kNone ? value : kNone);
+}
+
 Expected<Problem> problem_of(const autotune_problem* pointer) {
   const auto given = whole(pointer, autotune_problem_default(), "autotune_problem");
   if (!given) return tl::unexpected(given.error());
@@ -93,15 +102,15 @@ Expected<Problem> problem_of(const autotune_problem* pointer) {
   problem.m = given->m;
   problem.n = given->n;
   problem.k = given->k;
-  problem.dtype = static_cast<DType>(given->dtype);
-  problem.out_dtype = static_cast<DType>(given->out_dtype);
-  problem.layout = static_cast<Layout>(given->layout);
+  problem.dtype = enum_of<DType>(given->dtype);
+  problem.out_dtype = enum_of<DType>(given->out_dtype);
+  problem.layout = enum_of<Layout>(given->layout);
   problem.lda = given->lda;
   problem.ldb = given->ldb;
   problem.ldc = given->ldc;
   problem.alpha = given->alpha;
   problem.beta = given->beta;
-  problem.mode = static_cast<TimingMode>(given->timing);
+  problem.mode = enum_of<TimingMode>(given->timing);
   return problem;
 }
 

@@ -71,10 +71,12 @@ TEST_CASE("what is wrong is told by status and message, per thread, and leaves n
   CHECK(message().find("m = 0") != std::string::npos);
   std::thread([] { CHECK(message().empty()); }).join();
 
-  problem = square(64);
-  problem.layout = static_cast<autotune_layout>(77);
-  CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
-  CHECK(message().find("layout") != std::string::npos);
+  for (const std::int32_t wrong : {77, 256, -256}) {
+    problem = square(64);
+    problem.layout = wrong;
+    CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+    CHECK(message().find("layout") != std::string::npos);
+  }
   CHECK(autotune_session_best_config(nullptr, &problem, &answer) == AUTOTUNE_BAD_INPUT);
   CHECK(autotune_session_best_config(session, nullptr, &answer) == AUTOTUNE_BAD_INPUT);
   CHECK(autotune_session_best_config(session, &problem, nullptr) == AUTOTUNE_BAD_INPUT);
