@@ -267,13 +267,14 @@ Expected<void> time_launches(const Setting& setting) {
   if (!stream) return tl::unexpected(stream.error());
   Operands operands{api};
   if (!operands.reserve(problem, 1 << 20)) return fail(ErrorCode::failed, "no device memory");
-  const auto& [a, b, c, workspace] = operands.memory;
 
   const auto begin = Clock::now();
   const auto kernel = session->kernel(problem);
   if (!kernel) return tl::unexpected(kernel.error());
   const auto launch = [&] {
-    return kernel->launch(pointer(a), pointer(b), pointer(c), stream->get(), pointer(workspace));
+    const auto& at = operands.memory;
+    return kernel->launch(pointer(at[0]), pointer(at[1]), pointer(at[2]), stream->get(),
+                          pointer(at[3]));
   };
   if (auto launched = launch(); !launched) return launched;
   if (api.cuStreamSynchronize(stream->get()) != CUDA_SUCCESS) {
