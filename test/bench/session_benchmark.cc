@@ -238,6 +238,26 @@ CUresult bare_launch() {
   return real_launch(&recorded.config, recorded.function, params, nullptr);
 }
 
+// The launch in turn with what it does to the driver.
+template <class Launch>
+Expected<void> time_overhead(const gpu::DriverApi& api, CUstream stream, const Launch& launch) {
+  if (auto launched = record_launch(launch); !launched) return launched;
+  std::vector<double> ours;
+  std::vector<double> bare;
+  for (int i = 0; i < 2000; ++i) {
+    const auto before = Clock::now();
+    if (auto launched = launch(); !launched) return launched;
+    ours.push_back(us_since(before));
+    const auto between = Clock::now();
+    if (bare_launch() != CUDA_SUCCESS) return fail(ErrorCode::failed, "a bare launch failed");
+    bare.push_back(us_since(between));
+    // Never so many that a launch waits for room in the queue.
+    if (i % 50 == 0) api.cuStreamSynchronize(stream);
+  }
+  print("a launch above a bare cuLaunchKernelEx, medians", median(ours) - median(bare), 1);
+  return {};
+}
+
 Expected<void> time_launches(const Setting& setting) {
   const auto here = gpu::detect_gpu(0);
   if (!here) {
@@ -266,7 +286,7 @@ Expected<void> time_launches(const Setting& setting) {
   const auto stream = gpu::create_stream();
   if (!stream) return tl::unexpected(stream.error());
   Operands operands{api};
-  if (!operands.reserve(problem, 1 << 20)) return fail(ErrorCode::failed, "no device memory");
+  if (!operands.reserve(problem, 64 << 20)) return fail(ErrorCode::failed, "no device memory");
 
   const auto begin = Clock::now();
   const auto kernel = session->kernel(problem);
@@ -282,21 +302,7 @@ Expected<void> time_launches(const Setting& setting) {
   }
   print("kernel() to the end of the first launch", us_since(begin), 10'000);
 
-  if (auto launched = record_launch(launch); !launched) return launched;
-  std::vector<double> ours;
-  std::vector<double> bare;
-  for (int i = 0; i < 2000; ++i) {
-    const auto before = Clock::now();
-    if (auto launched = launch(); !launched) return launched;
-    ours.push_back(us_since(before));
-    const auto between = Clock::now();
-    if (bare_launch() != CUDA_SUCCESS) return fail(ErrorCode::failed, "a bare launch failed");
-    bare.push_back(us_since(between));
-    // Never so many that a launch waits for room in the queue.
-    if (i % 50 == 0) api.cuStreamSynchronize(stream->get());
-  }
-  print("a launch above a bare cuLaunchKernelEx, medians", median(ours) - median(bare), 1);
-  return {};
+  return time_overhead(api, stream->get(), launch);
 }
 
 Expected<void> run(const Setting& setting) {
