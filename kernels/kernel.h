@@ -56,8 +56,10 @@ struct Work {
   double a_bytes = 0;                       // whole operands, unpadded
   double b_bytes = 0;
   double c_bytes = 0;
-  bool raster_along_n = false;  // tile order: consecutive blocks walk along n
-  int swizzle = 1;              // width of a group of tiles in the other direction
+  bool asynchronous = false;       // a warp of its own loads ahead, also for the next tile
+  bool epilogue_overlaps = false;  // another tile multiplies while this one is stored
+  bool raster_along_n = false;     // tile order: consecutive blocks walk along n
+  int swizzle = 1;                 // width of a group of tiles in the other direction
 };
 
 struct DevicePointers {
@@ -65,6 +67,20 @@ struct DevicePointers {
   std::uint64_t b = 0;
   std::uint64_t c = 0;          // read where beta != 0, written always
   std::uint64_t workspace = 0;  // Resources::workspace_bytes
+};
+
+// A matrix as the tensor copy engine (TMA) sees it, and the box that one copy moves. The driver
+// encodes it into the 128 bytes at `offset` of the kernel's parameter.
+struct TensorMap {
+  std::size_t offset = 0;
+  DType element = DType::bf16;
+  std::uint64_t address = 0;
+  std::int64_t inner = 0;  // elements, in the contiguous direction
+  std::int64_t outer = 0;
+  std::int64_t pitch_bytes = 0;  // from row to row
+  std::uint32_t box_inner = 0;   // elements
+  std::uint32_t box_outer = 0;
+  std::uint32_t swizzle_bytes = 0;  // 0, 32, 64 or 128
 };
 
 // Everything cuLaunchKernelEx needs. `params` is the kernel's single struct parameter, by value.
@@ -75,6 +91,8 @@ struct LaunchPlan {
   std::uint32_t smem_bytes = 0;  // dynamic
   std::array<std::byte, 512> params{};
   std::size_t params_size = 0;
+  std::array<TensorMap, 3> maps{};
+  std::size_t map_count = 0;
 };
 
 class HostTwin {

@@ -13,6 +13,9 @@ struct Resources {
   std::int32_t min_blocks = 1;         // second number of __launch_bounds__
   std::int32_t registers = 0;        // estimate per thread; search::check caps it at the launch cap
   std::int32_t register_demand = 0;  // what must be live at once: above the cap ptxas spills
+  // What the role that needs most is given at run time (setmaxnreg), the cap of register_demand in
+  // place of the one at launch; 0 where registers are not moved.
+  std::int32_t role_registers = 0;
   std::int32_t barriers = 0;         // named barriers, 0 included
   std::int32_t cluster = 1;          // blocks per cluster
   std::int64_t grid = 0;             // blocks of the whole launch
@@ -20,6 +23,7 @@ struct Resources {
   // Registers per thread without which the code cannot be compiled at all. ptxas 13.0 spills rather
   // than fail, down to 24; an instruction whose operands must be in registers needs more.
   std::int32_t min_registers = 24;
+  std::int32_t wgmma_columns = 0;  // of one warpgroup matrix instruction; 0: it uses none
 };
 
 // Read from a cubin (ELF attributes) and the compiler's log.

@@ -65,7 +65,7 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
     case Rule::barriers:
       return short_of("named barriers", verdict, "", per_block);
     case Rule::instruction:
-      return short_of("instruction operands", verdict, "", device.name);
+      return short_of("instruction", verdict, " columns of C", device.name + ", wgmma");
     case Rule::grid:
       return short_of("grid", verdict, " blocks", device.name);
     case Rule::memory:

@@ -21,8 +21,7 @@ enum class Rule : std::uint8_t {
   registers,        // hard: launch registers of all warps against the block's limit
   cluster,          // hard
   barriers,         // hard
-  instruction,      // hard: instruction or TMA limits, what ptxas refuses; no kernel of today has
-                    // any beside its structural constraints
+  instruction,      // hard: a matrix instruction wider than there is
   grid,             // hard: blocks of the launch against 2^31-1
   memory,           // hard: operands and workspace against the device's memory
   predicted_spill,  // quality

@@ -12,6 +12,9 @@ namespace {
 // specifications).
 constexpr std::int64_t kMaxGrid = 2147483647;
 
+// n of wgmma.mma_async (PTX ISA 9.0, section on warpgroup-level matrix instructions).
+constexpr std::int64_t kMaxWgmmaColumns = 256;
+
 // Sizes can exceed 64 bits (a 2^31-1 squared matrix of 4-byte elements), so they saturate.
 std::int64_t saturated(double value) {
   constexpr double kTop = 9223372036854775807.0;
@@ -79,13 +82,16 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
   }
   if (exceeds(Rule::cluster, need.cluster, arch.cluster_portable)) return true;
   if (exceeds(Rule::barriers, need.barriers, arch.named_barriers)) return true;
+  if (exceeds(Rule::instruction, need.wgmma_columns, kMaxWgmmaColumns)) return true;
   if (exceeds(Rule::grid, need.grid, kMaxGrid)) return true;
   if (exceeds(Rule::memory, device_bytes(problem, need), device.dram_bytes)) return true;
   if (limits.keep_slow) return false;
 
   // What cannot be compiled at all does not spill.
-  const bool compiles = need.threads <= arch.threads_per_block && need.min_registers <= cap;
-  if (compiles && exceeds(Rule::predicted_spill, need.register_demand, cap)) return true;
+  const bool compiles = need.threads <= arch.threads_per_block && need.min_registers <= cap &&
+                        need.wgmma_columns <= kMaxWgmmaColumns;
+  const int live_cap = need.role_registers > 0 ? need.role_registers : cap;
+  if (compiles && exceeds(Rule::predicted_spill, need.register_demand, live_cap)) return true;
   if (need.min_blocks <= 1) return false;
   // Registers were capped for min_blocks; if something else keeps them out, that was for nothing.
   const int blocks = blocks_per_sm(arch, need.threads, need.registers, need.smem_bytes,

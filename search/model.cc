@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "search/occupancy.h"
 
@@ -17,25 +18,44 @@ namespace {
 constexpr double kSmemBytesPerClock = 128;
 constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
-constexpr double kL2BytesPerClock = 48;           // of 64 that the port can carry
 constexpr double kStoreBytesPerClock = 32;
 constexpr double kClocksPerCopy = 4;  // of one warp's 16-byte copies: 512 bytes
 constexpr double kL2LatencyClocks = 300;
 constexpr double kDramLatencyClocks = 700;  // on top of L2's
-constexpr double kStepClocks = 40;          // wait and barrier between two k tiles
 constexpr double kPrologueClocks = 200;     // index arithmetic before the first load
+constexpr double kClusterClocks = 1500;     // blocks of a cluster start and end together
 constexpr double kEpilogueClocks = 400;     // barrier, and the last store's way out
 constexpr double kL2Share = 0.5;            // of L2 that operands keep: it has two halves
 constexpr double kDramShare = 0.9;          // of the peak; H200, cold: 86 MiB at 4.3 TB/s
 constexpr double kLaunchUs = 2.8;           // an empty kernel on an H200
 constexpr double kUnknownTflops = 1;        // where a device file knows no rate at all
 
-double to_4th(double x) { return x * x * x * x; }
+// What differs between kernels whose warps load and multiply by turns and those where a warp of its
+// own keeps the copy engine busy. The L2 port carries 64 bytes per clock.
+struct Style {
+  double l2_bytes_per_clock;
+  double step_clocks;  // wait and barrier between two k tiles
+  int doublings;       // sharpness of the maximum below: the norm of 2^doublings
+};
+constexpr Style kByTurns{48, 40, 2};
+constexpr Style kAsynchronous{64, 0, 4};
+
+const Style& style_of(const Work& work) { return work.asynchronous ? kAsynchronous : kByTurns; }
 
 // A maximum with a rounded corner: units that are nearly as busy as the busiest get in its way.
-double busiest(double a, double b, double c = 0, double d = 0) {
-  return std::sqrt(std::sqrt(to_4th(a) + to_4th(b) + to_4th(c) + to_4th(d)));
+double busiest(const Style& style, std::initializer_list<double> units) {
+  const double most = std::max(units);
+  if (most <= 0) return 0;
+  double sum = 0;
+  for (const double unit : units) {
+    double share = unit / most;
+    for (int i = 0; i < style.doublings; ++i) share *= share;
+    sum += share;
+  }
+  for (int i = 0; i < style.doublings; ++i) sum = std::sqrt(sum);
+  return most * sum;
 }
+
 double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work) {
   if (work.unit == Work::Unit::ffma) return device.fp32_tflops * work.unit_rate;
   const bool half = dtype == DType::bf16 || dtype == DType::fp16;
@@ -131,7 +151,9 @@ struct Step {
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
              double dram_share) {
   // What does not fit in registers is stored and read once per k tile.
-  const double spilled = std::max(0, resources.register_demand - resources.registers);
+  const int registers =
+      resources.role_registers > 0 ? resources.role_registers : resources.registers;
+  const double spilled = std::max(0, resources.register_demand - registers);
   const double spill_bytes = spilled * 2 * 4 * resources.threads;
   const double smem_bytes = work.smem_bytes_per_k_tile + spill_bytes;
   const double copies = work.load_instructions_per_k_tile * work.warps;
@@ -142,7 +164,7 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
   }
   return {multiply,
           smem_bytes / kSmemBytesPerClock,
-          work.load_bytes_per_k_tile / kL2BytesPerClock,
+          work.load_bytes_per_k_tile / style_of(work).l2_bytes_per_clock,
           copies * kClocksPerCopy,
           kL2LatencyClocks + dram_share * kDramLatencyClocks,
           static_cast<double>(std::max(1, work.stages - 1))};
@@ -154,13 +176,15 @@ double clocks_between_loads(const Step& step, double blocks) {
 
 // Clocks that an SM with `blocks` resident blocks takes for one k tile of each.
 double clocks_of_step(const Step& step, const Work& work, int sub_partitions, double blocks) {
+  const Style& style = style_of(work);
   const auto units = [&](double resident) {
     // A sub-partition without a warp multiplies nothing.
     const double idle = std::max(1.0, sub_partitions / (resident * std::max(1, work.warps)));
-    return busiest(step.multiply * idle, step.smem, step.l2, step.issue);
+    return busiest(style, {step.multiply * idle, step.smem, step.l2, step.issue});
   };
-  const double alone = units(1) + kStepClocks;
-  return busiest(std::max(blocks * units(blocks), alone), clocks_between_loads(step, blocks));
+  const double alone = units(1) + style.step_clocks;
+  return busiest(style,
+                 {std::max(blocks * units(blocks), alone), clocks_between_loads(step, blocks)});
 }
 
 struct Prediction {
@@ -191,18 +215,20 @@ Prediction predict(const Config& config, const Problem& problem, const DeviceSpe
   // The first wave starts and ends with idle units; in later ones resident blocks fill the gaps.
   const double exposed = 1 + (waves.count() - 1) / waves.resident;
   const double first_load = kL2LatencyClocks + kDramLatencyClocks;
-  const double fill = kPrologueClocks + first_load + step.issue * (work.stages - 1);
+  double fill = kPrologueClocks + first_load + step.issue * (work.stages - 1);
+  if (resources.cluster > 1) fill += kClusterClocks;
   const double together = waves.full > 0 ? waves.resident : waves.tail;
   const double store = together * work.store_bytes_per_tile / kStoreBytesPerClock;
 
   Prediction us{};
   us.launch = device.launch_us > 0 ? device.launch_us : kLaunchUs;
-  us.fill = exposed * fill / per_us;
-  us.main_loop = busiest(sm_clocks, dram_clocks) / per_us;
-  us.epilogue = exposed * (kEpilogueClocks + store) / per_us;
+  us.fill = (work.asynchronous ? 1 : exposed) * fill / per_us;
+  us.main_loop = busiest(style_of(work), {sm_clocks, dram_clocks}) / per_us;
+  us.epilogue = (work.epilogue_overlaps ? 1 : exposed) * (kEpilogueClocks + store) / per_us;
   if (work.split_k > 1) {
     const double bytes = 2 * static_cast<double>(resources.workspace_bytes);
-    us.reduction = (2 * first_load + bytes / (machine.sms * kL2BytesPerClock)) / per_us;
+    us.reduction =
+        (2 * first_load + bytes / (machine.sms * style_of(work).l2_bytes_per_clock)) / per_us;
   }
   const double block_steps =
       (waves.full * waves.resident + waves.tail) * waves.k_steps / per_us;  // of the fullest SM

@@ -41,7 +41,8 @@ std::string registers_total(const Explanation& e) {
   std::string text = fmt::format("about {} of {} that the launch bounds ({} threads, {}) allow",
                                  e.resources.registers, cap, e.resources.threads,
                                  counted(e.resources.min_blocks, "block"));
-  if (e.resources.register_demand > cap) {
+  const int live_cap = e.resources.role_registers > 0 ? e.resources.role_registers : cap;
+  if (e.resources.register_demand > live_cap) {
     text += fmt::format("; {} live at once, so it would spill", e.resources.register_demand);
   }
   return text;

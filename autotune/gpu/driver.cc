@@ -9,8 +9,8 @@
 namespace autotune::gpu {
 namespace {
 
-// cuLaunchKernelEx and clusters came with this driver API.
-constexpr int kOldestDriver = 11080;
+// Tensor maps came with this driver API.
+constexpr int kOldestDriver = 12000;
 
 // A second level, so that cuda.h's mapping of the name happens before it becomes text.
 #define AUTOTUNE_TEXT(name) #name

@@ -34,6 +34,7 @@ namespace autotune::gpu {
   X(cuFuncGetAttribute)                          \
   X(cuFuncSetAttribute)                          \
   X(cuLaunchKernelEx)                            \
+  X(cuTensorMapEncodeTiled)                      \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
   X(cuOccupancyMaxActiveClusters)                \
   X(cuMemAlloc)                                  \

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 #include "autotune/gpu/handles.h"
 #include "autotune/io/builtin.h"
@@ -49,6 +50,63 @@ CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream,
     config.numAttrs = 1;
   }
   return config;
+}
+
+CUtensorMapDataType map_type(DType element) {
+  switch (element) {
+    case DType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::fp16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::tf32:
+      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // rounds fp32 on the way in
+    case DType::fp32:
+      break;
+  }
+  return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+}
+
+CUtensorMapSwizzle map_swizzle(std::uint32_t bytes) {
+  switch (bytes) {
+    case 128:
+      return CU_TENSOR_MAP_SWIZZLE_128B;
+    case 64:
+      return CU_TENSOR_MAP_SWIZZLE_64B;
+    case 32:
+      return CU_TENSOR_MAP_SWIZZLE_32B;
+    default:
+      return CU_TENSOR_MAP_SWIZZLE_NONE;
+  }
+}
+
+CUresult encode(const DriverApi& api, const TensorMap& map, CUtensorMap& out) {
+  const std::array<cuuint64_t, 2> extents{static_cast<cuuint64_t>(map.inner),
+                                          static_cast<cuuint64_t>(map.outer)};
+  const cuuint64_t pitch = static_cast<cuuint64_t>(map.pitch_bytes);
+  const std::array<cuuint32_t, 2> box{map.box_inner, map.box_outer};
+  const std::array<cuuint32_t, 2> every{1, 1};
+  return api.cuTensorMapEncodeTiled(
+      &out, map_type(map.element), 2, reinterpret_cast<void*>(map.address), extents.data(), &pitch,
+      box.data(), every.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(map.swizzle_bytes),
+      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+// The kernel's parameter with its tensor maps in place.
+Expected<decltype(LaunchPlan::params)> parameters(const DriverApi& api, const LaunchPlan& plan) {
+  auto params = plan.params;
+  for (std::size_t i = 0; i < plan.map_count; ++i) {
+    const TensorMap& map = plan.maps[i];
+    CUtensorMap encoded;
+    const CUresult result = encode(api, map, encoded);
+    if (result != CUDA_SUCCESS) {
+      return driver_failure(
+          result, fmt::format("the driver refuses a tensor map of {} x {} elements, {} bytes from "
+                              "row to row, in boxes of {} x {}",
+                              map.outer, map.inner, map.pitch_bytes, map.box_outer, map.box_inner));
+    }
+    std::memcpy(params.data() + map.offset, &encoded, sizeof(encoded));
+  }
+  return params;
 }
 
 // What remains when threads and shared memory fit and yet no block does.
@@ -142,7 +200,9 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
 Expected<void> LoadedKernel::launch(const LaunchPlan& plan, void* stream) const {
   CUlaunchAttribute attribute{};
   const CUlaunchConfig config = configuration(plan, static_cast<CUstream>(stream), attribute);
-  std::array<void*, 1> arguments{const_cast<std::byte*>(plan.params.data())};
+  auto params = parameters(*impl_->api, plan);
+  if (!params) return tl::unexpected(params.error());
+  std::array<void*, 1> arguments{params->data()};
   const CUresult result =
       impl_->api->cuLaunchKernelEx(&config, impl_->function, arguments.data(), nullptr);
   if (result != CUDA_SUCCESS) return driver_failure(result, "the launch was refused");

@@ -5,15 +5,19 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/gemm/args.h"
-
 namespace autotune::gemm {
 namespace {
 
-std::int64_t tiles_of(const Config& config, const Problem& problem) {
-  const std::int64_t tiles_m = ceil_div(problem.m, block_m(config));
-  const std::int64_t tiles_n = ceil_div(problem.n, block_n(config));
-  return tiles_m * tiles_n;  // below 2^62: both dimensions are below 2^31
+// Tiles of C that a cluster (of one block, for most kernels) computes.
+struct Tiles {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t all() const { return m * n; }  // below 2^62: both are below 2^31
+};
+
+Tiles tiles_of(const Config& config, ClusterShape cluster, const Problem& problem) {
+  return {ceil_div(problem.m, std::int64_t{block_m(config)} * cluster.m),
+          ceil_div(problem.n, std::int64_t{block_n(config)} * cluster.n)};
 }
 
 // Tile order: the last two parameters.
@@ -30,12 +34,19 @@ std::int32_t swizzle(const Config& config) {
   return config.values[config.kernel->parameters().size() - 1];
 }
 
-std::int64_t grid_of(const Config& config, const Problem& problem, int max_sms) {
-  const std::int64_t tiles = tiles_of(config, problem);
-  // Blocks loop over tiles, and no more blocks than SMs leaves at most one on each. They count
-  // tiles in 32 bits: more than a grid could have are too many for a short one as well.
+// Blocks of the launch, which loop over the tiles where there are fewer of them. They count tiles
+// in 32 bits: more than a grid could have are too many for a short one as well.
+std::int64_t grid_of(std::int64_t tiles, ClusterShape cluster, std::int64_t sms) {
   const bool countable = tiles <= std::numeric_limits<std::int32_t>::max();
-  return max_sms > 0 && countable ? std::min<std::int64_t>(tiles, max_sms) : tiles;
+  if (sms <= 0 || !countable) return tiles * cluster.blocks();
+  const std::int64_t clusters = std::max<std::int64_t>(1, sms / cluster.blocks());
+  return std::min(tiles, clusters) * cluster.blocks();
+}
+
+// At most so many blocks; 0: as many as there are tiles.
+std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int max_sms) {
+  if (!persistent) return max_sms;
+  return max_sms > 0 ? std::min(max_sms, device.sm_count) : device.sm_count;
 }
 
 std::string upper(std::string_view name) {
@@ -46,26 +57,31 @@ std::string upper(std::string_view name) {
 
 }  // namespace
 
-Resources GemmTwin::resources(const Config& config, const Problem& problem, const DeviceSpec&,
-                              int max_sms) const {
+Resources GemmTwin::resources(const Config& config, const Problem& problem,
+                              const DeviceSpec& device, int max_sms) const {
   const BlockNeeds block = needs(config, traits_of(problem));
+  const ClusterShape shape = cluster(config);
   Resources r;
   r.smem_bytes = block.smem_bytes;
   r.threads = block.threads;
   r.min_blocks = block.min_blocks;
-  r.register_demand = block.register_demand;
   r.registers = block.registers;
-  r.barriers = 1;
-  r.grid = grid_of(config, problem, max_sms);
+  r.register_demand = block.register_demand;
+  r.role_registers = block.role_registers;
+  r.min_registers = block.min_registers;
+  r.wgmma_columns = block.wgmma_columns;
+  r.barriers = block.barriers;
+  r.cluster = shape.blocks();
+  r.grid = grid_of(tiles_of(config, shape, problem).all(), shape,
+                   most_blocks(persistent(), device, max_sms));
   return r;
 }
 
 Config GemmTwin::canonical(const Config& config, const Problem& problem) const {
-  const std::int64_t tiles_m = ceil_div(problem.m, block_m(config));
-  const std::int64_t tiles_n = ceil_div(problem.n, block_n(config));
-  const std::int64_t across = raster(config) != 0 ? tiles_m : tiles_n;
+  const Tiles tiles = tiles_of(config, cluster(config), problem);
+  const std::int64_t across = raster(config) != 0 ? tiles.m : tiles.n;
   Config same = config;
-  if (tiles_m == 1 || tiles_n == 1) {
+  if (tiles.m == 1 || tiles.n == 1) {
     raster(same) = 0;  // a single line of tiles has one order
     swizzle(same) = 1;
   } else if (swizzle(config) >= across) {
@@ -75,9 +91,12 @@ Config GemmTwin::canonical(const Config& config, const Problem& problem) const {
   return same;
 }
 
-LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem, const DeviceSpec&,
-                                 const DevicePointers& pointers, int max_sms) const {
+LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem,
+                                 const DeviceSpec& device, const DevicePointers& pointers,
+                                 int max_sms) const {
   const BlockNeeds block = needs(config, traits_of(problem));
+  const ClusterShape shape = cluster(config);
+  const Tiles tiles = tiles_of(config, shape, problem);
   GemmArgs args{};
   args.a = reinterpret_cast<const void*>(pointers.a);
   args.b = reinterpret_cast<const void*>(pointers.b);
@@ -88,8 +107,8 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem, c
   args.m = static_cast<int>(problem.m);
   args.n = static_cast<int>(problem.n);
   args.k = static_cast<int>(problem.k);
-  args.tiles_m = static_cast<int>(ceil_div(problem.m, block_m(config)));
-  args.tiles_n = static_cast<int>(ceil_div(problem.n, block_n(config)));
+  args.tiles_m = static_cast<int>(tiles.m);
+  args.tiles_n = static_cast<int>(tiles.n);
   args.raster = raster(config);
   // A walk wider than there are tiles is as wide as there are; the device multiplies in 32 bits.
   args.swizzle = std::min(swizzle(config), args.raster != 0 ? args.tiles_m : args.tiles_n);
@@ -97,13 +116,20 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem, c
   args.beta = static_cast<float>(problem.beta);
 
   LaunchPlan plan;
+  plan.grid[0] = static_cast<std::uint32_t>(
+      grid_of(tiles.all(), shape, most_blocks(persistent(), device, max_sms)));
+  plan.block[0] = static_cast<std::uint32_t>(block.threads);
+  plan.cluster[0] = static_cast<std::uint32_t>(shape.blocks());
+  plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);
+  fill_parameter(config, problem, args, plan);
+  return plan;
+}
+
+void GemmTwin::fill_parameter(const Config&, const Problem&, const GemmArgs& args,
+                              LaunchPlan& plan) const {
   static_assert(sizeof(args) <= sizeof(plan.params));
   std::memcpy(plan.params.data(), &args, sizeof(args));
   plan.params_size = sizeof(args);
-  plan.grid[0] = static_cast<std::uint32_t>(grid_of(config, problem, max_sms));
-  plan.block[0] = static_cast<std::uint32_t>(block.threads);
-  plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);
-  return plan;
 }
 
 std::vector<Definition> GemmTwin::definitions(const Config& config, const KernelTraits& traits,
@@ -144,8 +170,10 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   work.block_m = block_m(config);
   work.block_n = block_n(config);
   work.block_k = block_k(config);
-  work.tiles_m = ceil_div(problem.m, work.block_m);
-  work.tiles_n = ceil_div(problem.n, work.block_n);
+  const ClusterShape shape = cluster(config);
+  const Tiles tiles = tiles_of(config, shape, problem);
+  work.tiles_m = tiles.m * shape.m;
+  work.tiles_n = tiles.n * shape.n;
   work.k_tiles = ceil_div(problem.k, work.block_k);
   work.raster_along_n = raster(config) != 0;
   work.swizzle = swizzle(config);

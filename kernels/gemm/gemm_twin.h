@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemm/args.h"
 #include "kernels/kernel.h"
 
 namespace autotune::gemm {
@@ -19,6 +20,17 @@ struct BlockNeeds {
   std::int32_t min_blocks;
   std::int32_t registers;        // estimate
   std::int32_t register_demand;  // live at once
+  std::int32_t role_registers = 0;
+  std::int32_t min_registers = Resources{}.min_registers;
+  std::int32_t wgmma_columns = 0;
+  std::int32_t barriers = 1;
+};
+
+// Blocks that share their loads, along m and n.
+struct ClusterShape {
+  std::int32_t m = 1;
+  std::int32_t n = 1;
+  std::int32_t blocks() const { return m * n; }
 };
 
 class GemmTwin : public HostTwin {
@@ -34,12 +46,18 @@ class GemmTwin : public HostTwin {
 
  protected:
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
+  virtual ClusterShape cluster(const Config&) const { return {}; }
+  // True where one block per SM loops over the tiles.
+  virtual bool persistent() const { return false; }
   // Constants of this kernel beside the traits and the compile-time parameters.
   virtual std::vector<Definition> layout_definitions(const Config& config,
                                                      const KernelTraits& traits) const = 0;
   // Fills unit, stages, warps and what happens inside one k tile.
   virtual void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
                          Work& work) const = 0;
+  // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it.
+  virtual void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+                              LaunchPlan& plan) const;
 };
 
 // The parameters of every GEMM kernel begin with these three.
@@ -53,6 +71,7 @@ inline constexpr Parameter kRaster{"raster", 0,    1,
 inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
                                     4,         true, "tiles of the other direction per walk"};
 
+extern const HostTwin& wgmma_kernel;
 extern const HostTwin& mma_kernel;
 extern const HostTwin& simt_kernel;
 

@@ -42,7 +42,12 @@ void note(const std::string& line) {
 
 // The word that asks for misbehaviour in this text, or empty.
 std::string asked(const std::string& text) {
-  if (const auto at = text.find('@'); at != std::string::npos) {
+  const auto is_word = [&](std::size_t at) {
+    return at + 1 < text.size() && text[at + 1] >= 'a' && text[at + 1] <= 'z';
+  };
+  auto at = text.find('@');
+  while (at != std::string::npos && !is_word(at)) at = text.find('@', at + 1);
+  if (at != std::string::npos) {
     const auto end = text.find_first_of(" \n,", at);
     return text.substr(at + 1, end == std::string::npos ? end : end - at - 1);
   }
@@ -112,10 +117,12 @@ CompileReply compile(const CompileRequest& request) {
   reply.seconds = 0.01;
   reply.cubin = "cubin of " + request.entry + " " + request.arch + "\n" + definitions;
   reply.actual.registers = 100;
-  reply.actual.barriers = 1;
   for (const auto& [name, value] : request.definitions) {
     if (name == "THREADS") reply.actual.max_threads = std::atoi(value.c_str());
+    if (name == "CLUSTER_M" || name == "CLUSTER_N")
+      reply.actual.cluster *= std::atoi(value.c_str());
   }
+  reply.actual.barriers = reply.actual.cluster > 1 ? 0 : 1;         // as the GEMM kernels have them
   if (reply.actual.max_threads > 512) reply.actual.registers = 64;  // 1024 x 64 fill an SM
   if (word == "fail") {
     reply.outcome = Outcome::compile_failed;

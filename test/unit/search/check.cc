@@ -141,6 +141,30 @@ TEST_CASE("user limits: the cap acts as the limit, patterns exclude") {
   CHECK_FALSE(verdict_of(fake_config({{"threads", 128}}), excludes));
 }
 
+TEST_CASE(
+    "wgmma's own limits: columns of an instruction, registers to compile, what a role keeps") {
+  Problem problem = fake_problem();
+  problem.family = "gemm";
+  const auto rules_of = [&](const std::string& parameters) {
+    const auto config =
+        parse_config("wgmma:block_k=64,stages=2,pingpong=0," + parameters, *find_family("gemm"));
+    REQUIRE(config);
+    std::vector<Verdict> verdicts = check_all(*config, problem, h200(), {});
+    return verdicts;
+  };
+  CHECK(rules_of("block_m=128,block_n=256,consumers=2").empty());
+  CHECK(rules_of("block_m=64,block_n=264,consumers=1") ==
+        std::vector<Verdict>{{Rule::instruction, 264, 256}});
+  // Four warpgroups launch with 128 registers each: 200 / 2 + 26 fit, 208 / 2 + 26 do not.
+  CHECK(rules_of("block_m=192,block_n=200,consumers=3").empty());
+  CHECK(rules_of("block_m=192,block_n=208,consumers=3") ==
+        std::vector<Verdict>{{Rule::registers, 136 * 512, 65536}});
+  // A consumer has 232 registers: 200 accumulators and 32 others, one column group more spills.
+  CHECK(rules_of("block_m=256,block_n=200,consumers=2").empty());
+  CHECK(rules_of("block_m=256,block_n=208,consumers=2") ==
+        std::vector<Verdict>{{Rule::predicted_spill, 240, 232}});
+}
+
 TEST_CASE("the resources come back with the verdict") {
   const Problem problem = fake_problem();
   Resources resources;

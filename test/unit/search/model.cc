@@ -36,8 +36,24 @@ double predicted(const Plan& plan, std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("a large bf16 GEMM on an H200 prefers large tiles, 64x64 warp tiles, 3 to 4 stages") {
+TEST_CASE("a large bf16 GEMM on an H200 prefers warpgroup instructions on large tiles") {
   const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096));
+  for (std::size_t i = 0; i < 20; ++i) {
+    const Config& config = plan.survivors[i].config;
+    INFO(to_string(config));
+    CHECK(config.kernel->name() == "wgmma");
+    CHECK(value_of(config, "block_m") * value_of(config, "block_n") >= 128 * 104);
+    CHECK(value_of(config, "stages") >= 3);
+  }
+  const double tflops = flops(plan.problem) / plan.default_config().predicted_us / 1e6;
+  CHECK(tflops > 700);
+  CHECK(tflops < device_named(kH200).measured_f16_bf16_tflops);
+}
+
+TEST_CASE("mma on an H200 prefers large tiles, 64x64 warp tiles, 3 to 4 stages") {
+  Limits mma_only;
+  mma_only.excludes.push_back(parse_pattern("wgmma", *find_family("gemm")).value());
+  const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096), mma_only);
   for (std::size_t i = 0; i < 20; ++i) {
     const Shape s = shape_of(plan.survivors[i].config);
     INFO(to_string(plan.survivors[i].config));
@@ -62,7 +78,7 @@ TEST_CASE(
   for (std::size_t i = 0; i < 8; ++i) {
     const Shape s = shape_of(plan.survivors[i].config);
     INFO(to_string(plan.survivors[i].config));
-    CHECK(s.block_m == 16);
+    CHECK(s.block_m == (plan.survivors[i].config.kernel->name() == "wgmma" ? 64 : 16));
     CHECK(s.block_n <= 64);
     // Bytes of weights in flight, for each SM.
     const double per_block = (s.stages - 1) * s.block_n * s.block_k * 2;

@@ -87,8 +87,9 @@ TEST_CASE("when nothing fits the message names the rule and the closest miss") {
 
 TEST_CASE("kernels that do not serve the problem are named, and none is nothing_fits") {
   const Plan fp32 = plan_on("nvidia-h200", gemm(64, 64, 64, DType::fp32));
-  REQUIRE(fp32.unsupported.size() == 1);
-  CHECK(fp32.unsupported[0].find("mma: ") == 0);
+  REQUIRE(fp32.unsupported.size() == 2);
+  CHECK(fp32.unsupported[0].find("wgmma: ") == 0);
+  CHECK(fp32.unsupported[1].find("mma: ") == 0);
   const auto turing = make_plan(gemm(64, 64, 64), device_named("tesla-t4"), gemm_space(), Limits{});
   REQUIRE_FALSE(turing);
   CHECK(turing.error().code == ErrorCode::nothing_fits);

@@ -1,0 +1,340 @@
+// Host twin of wgmma.cuh: Hopper's warpgroup matrix instructions, fed by the tensor copy engine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/gemm_twin.h"
+#include "kernels/gemm/wgmma_args.h"
+
+namespace autotune::embedded {
+extern const std::string_view gemm_wgmma_source;
+}
+
+namespace autotune::gemm {
+namespace {
+
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kConsumers, kPingpong, kClusterM, kClusterN };
+
+constexpr Parameter kParameters[] = {
+    {"block_m", 1, 4096, 128, false, "rows of C per block"},
+    {"block_n", 1, 4096, 128, false, "columns of C per block"},
+    {"block_k", 1, 1024, 64, false, "depth of one pipeline stage"},
+    {"stages", 2, 64, 4, false, "k tiles in flight"},
+    {"consumers", 1, 3, 2, false, "warpgroups that multiply"},
+    {"pingpong", 0, 1, 0, false, "consumers share a tile (0) or take turns (1)"},
+    {"cluster_m", 1, 2, 1, false, "blocks along m that share B's loads"},
+    {"cluster_n", 1, 2, 1, false, "blocks along n that share A's loads"},
+    kRaster,
+    kSwizzle,
+};
+
+using Values = ParameterValuesArray;
+
+constexpr std::int64_t kInstructionM = 64;  // rows of a warpgroup's instruction
+constexpr std::int64_t kSlabBytes = 128;    // a row under the 128-byte swizzle
+constexpr std::int64_t kSwizzleRows = 8;    // rows after which the swizzle repeats
+constexpr std::int64_t kMaxBox = 256;       // rows of one copy (CUDA driver API, tensor maps)
+constexpr std::int64_t kWarpgroup = 128;    // threads
+
+std::int64_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
+std::int64_t step_k(const KernelTraits& t) { return 32 / element(t); }
+std::int64_t slab_elements(const KernelTraits& t) { return kSlabBytes / element(t); }
+
+std::int64_t consumer_rows(const Values& v) {
+  return v[kPingpong] != 0 ? v[kBlockM] : v[kBlockM] / v[kConsumers];
+}
+std::int32_t threads_of(const Values& v) {
+  return static_cast<std::int32_t>(kWarpgroup * (1 + v[kConsumers]));
+}
+std::int64_t accumulators(const Values& v) { return consumer_rows(v) * v[kBlockN] / kWarpgroup; }
+
+// An operand's tile: rows of 128 bytes in slabs that lie beside each other in the contiguous
+// direction.
+struct TileShape {
+  std::int64_t rows;
+  std::int64_t slabs;
+  std::int64_t bytes() const { return rows * slabs * kSlabBytes; }
+};
+TileShape tile_of(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
+  const std::int64_t width = k_major ? v[kBlockK] : extent;
+  return {k_major ? extent : v[kBlockK], ceil_div(width, slab_elements(t))};
+}
+TileShape tile_a(const Values& v, const KernelTraits& t) {
+  return tile_of(a_is_k_major(t.layout), v[kBlockM], v, t);
+}
+TileShape tile_b(const Values& v, const KernelTraits& t) {
+  return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
+}
+
+// Each of `sharers` blocks loads an equal part of the rows, by one copy per slab.
+bool shares(const TileShape& tile, std::int64_t sharers) {
+  return tile.rows % (kSwizzleRows * sharers) == 0 && tile.rows / sharers <= kMaxBox;
+}
+
+constexpr Constraint kConstraints[] = {
+    {"consumer_rows", "a consumer's rows of the tile must be a multiple of 64",
+     [](const Values& v, const KernelTraits&) {
+       const std::int64_t all = kInstructionM * (v[kPingpong] != 0 ? 1 : v[kConsumers]);
+       return v[kBlockM] % all == 0;
+     }},
+    {"columns", "block_n must be a multiple of 8",
+     [](const Values& v, const KernelTraits&) { return v[kBlockN] % 8 == 0; }},
+    {"pingpong_pair", "pingpong takes two consumers",
+     [](const Values& v, const KernelTraits&) { return v[kPingpong] == 0 || v[kConsumers] == 2; }},
+    {"cluster_pair", "a cluster has two blocks at most: larger ones do not fill a GPU at once",
+     [](const Values& v, const KernelTraits&) { return v[kClusterM] * v[kClusterN] <= 2; }},
+    {"slabs", "block_k must be a multiple of 128 bytes",
+     [](const Values& v, const KernelTraits& t) { return v[kBlockK] % slab_elements(t) == 0; }},
+    {"shares_a", "cluster_n must divide the rows of A's tile by eights, 256 at most for each block",
+     [](const Values& v, const KernelTraits& t) { return shares(tile_a(v, t), v[kClusterN]); }},
+    {"shares_b", "cluster_m must divide the rows of B's tile by eights, 256 at most for each block",
+     [](const Values& v, const KernelTraits& t) {
+       // An instruction wider than 256 columns has a rule of its own.
+       return v[kBlockN] > kMaxBox || shares(tile_b(v, t), v[kClusterM]);
+     }},
+    {"accumulators", "a consumer's tile must leave registers: rows x block_n / 128 at most 256",
+     [](const Values& v, const KernelTraits&) { return accumulators(v) <= 256; }},
+};
+
+// Columns of C that one store moves: as many as a row of 128 bytes holds and block_n is made of.
+std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
+  for (std::int64_t columns = kSlabBytes / storage_bytes(t.out_dtype); columns > 8; columns -= 8) {
+    if (v[kBlockN] % columns == 0) return columns;
+  }
+  return 8;
+}
+
+// Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
+// the stores; barriers: two per stage, two for pingpong's turns.
+struct SmemLayout {
+  std::int64_t a_bytes;
+  std::int64_t b_bytes;
+  std::int64_t ring_bytes;
+  std::int64_t chunk;
+  std::int64_t store_bytes;  // of one buffer
+  std::int64_t stores_bytes;
+  std::int64_t barrier_bytes;
+  std::int64_t total() const { return ring_bytes + stores_bytes + barrier_bytes; }
+};
+
+SmemLayout layout_of(const Values& v, const KernelTraits& t) {
+  SmemLayout l{};
+  l.a_bytes = tile_a(v, t).bytes();
+  l.b_bytes = tile_b(v, t).bytes();
+  l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
+  l.chunk = chunk_columns(v, t);
+  l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
+  l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
+  l.barrier_bytes = 8 * (2 * v[kStages] + 2);
+  return l;
+}
+
+// Registers per thread after setmaxnreg, out of what the launch gives to all warpgroups together
+// (cap x warpgroups: 504 of 2 x 255, 3 x 168 and 4 x 128). The producer needs 34 where it
+// multicasts.
+struct Roles {
+  std::int32_t producer;
+  std::int32_t consumer;
+};
+Roles roles_of(const Values& v) {
+  switch (v[kConsumers]) {
+    case 1:
+      return {0, 0};  // two warpgroups: everyone has 255 from the start
+    case 2:
+      return {40, 232};
+    default:
+      return {32, 160};
+  }
+}
+
+// Measured with ptxas 13.0 (see NOTES.md): a matrix instruction needs its accumulators and 26 more
+// registers at launch; a consumer keeps 32 beside them before it spills.
+constexpr std::int32_t kInstructionRegisters = 26;
+constexpr std::int32_t kConsumerRegisters = 32;
+
+class Wgmma final : public GemmTwin {
+ public:
+  std::string_view name() const override { return "wgmma"; }
+  std::string_view entry() const override { return "gemm_wgmma"; }
+  std::string_view source() const override { return embedded::gemm_wgmma_source; }
+  std::span<const Parameter> parameters() const override { return kParameters; }
+  std::span<const Constraint> constraints() const override { return kConstraints; }
+
+  std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
+    if (!device.limits.has(Feature::wgmma)) {
+      return fmt::format("{} has no warpgroup matrix instruction", device.limits.arch);
+    }
+    if (traits.dtype == DType::fp32) return "multiplies bf16, fp16 and tf32 only";
+    const bool k_major = a_is_k_major(traits.layout) && b_is_k_major(traits.layout);
+    if (traits.dtype == DType::tf32 && !k_major) {
+      return "tf32 operands must be contiguous along k (layout tn)";
+    }
+    if (traits.align_a != 16 || traits.align_b != 16) {
+      return "the tensor copy engine needs rows of A and B that start on 16 bytes";
+    }
+    return {};
+  }
+
+  std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    const SmemLayout l = layout_of(v, traits);
+    const TileShape a = tile_a(v, traits);
+    const TileShape b = tile_b(v, traits);
+    return {
+        {"pipeline",
+         fmt::format("{} stages x ({} x {} + {} x {}) rows x 128 bytes", v[kStages], a.slabs,
+                     a.rows, b.slabs, b.rows),
+         l.ring_bytes},
+        {"store buffers",
+         fmt::format("{} warps x 2 x 16 rows x {} columns x {} bytes", 4 * v[kConsumers], l.chunk,
+                     storage_bytes(traits.out_dtype)),
+         l.stores_bytes},
+        {"barriers", fmt::format("(2 x {} stages + 2) x 8 bytes", v[kStages]), l.barrier_bytes},
+        {"total", "", l.total()},
+    };
+  }
+
+  std::vector<Term> thread_terms(const Config& config) const override {
+    const std::int32_t consumers = config.values[kConsumers];
+    return {{"producer", "4 warps x 32", kWarpgroup},
+            {"consumers", fmt::format("{} x 4 warps x 32", consumers), kWarpgroup * consumers},
+            {"total", "", threads_of(config.values)}};
+  }
+
+  std::vector<Term> register_terms(const Config& config, const KernelTraits&) const override {
+    const Values& v = config.values;
+    const Roles roles = roles_of(v);
+    std::vector<Term> terms = {
+        {"accumulators", fmt::format("{} x {} / 128", consumer_rows(v), v[kBlockN]),
+         accumulators(v)},
+        {"addresses and loop", "measured", kConsumerRegisters},
+        {"live at once", "spills where a consumer has fewer", accumulators(v) + kConsumerRegisters},
+        {"to compile at all", fmt::format("{} / 2 + {}", v[kBlockN], kInstructionRegisters),
+         v[kBlockN] / 2 + kInstructionRegisters},
+    };
+    if (roles.consumer > 0) {
+      terms.push_back({"producer", "after setmaxnreg", roles.producer});
+      terms.push_back({"consumer", "after setmaxnreg", roles.consumer});
+    }
+    return terms;
+  }
+
+ protected:
+  BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    const std::int32_t live = static_cast<std::int32_t>(accumulators(v)) + kConsumerRegisters;
+    const Roles roles = roles_of(v);
+    BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, live, live};
+    if (roles.consumer > 0) {
+      needs.registers = kMaxRegisters;  // setmaxnreg makes ptxas take all that the launch permits
+      needs.role_registers = roles.consumer;
+    }
+    needs.min_registers = v[kBlockN] / 2 + kInstructionRegisters;
+    needs.wgmma_columns = v[kBlockN];
+    if (cluster(config).blocks() > 1) needs.barriers = 0;  // the cluster's own takes its place
+    return needs;
+  }
+
+  ClusterShape cluster(const Config& config) const override {
+    return {config.values[kClusterM], config.values[kClusterN]};
+  }
+  bool persistent() const override { return true; }
+
+  std::vector<Definition> layout_definitions(const Config& config,
+                                             const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    const SmemLayout l = layout_of(v, traits);
+    const Roles roles = roles_of(v);
+    // The instruction names each accumulator; three operands stand before them (see wgmma.cuh).
+    std::string registers;
+    std::string operands;
+    for (std::int32_t i = 0; i < v[kBlockN] / 2; ++i) {
+      registers += fmt::format("{}%{}", i > 0 ? ", " : "", i + 3);
+      operands += fmt::format("{}\"+f\"(d[{}])", i > 0 ? ", " : "", i);
+    }
+    return {{"SMEM_A_BYTES", std::to_string(l.a_bytes)},
+            {"SMEM_B_BYTES", std::to_string(l.b_bytes)},
+            {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
+            {"SMEM_STORE_BYTES", std::to_string(l.store_bytes)},
+            {"CHUNK_N", std::to_string(l.chunk)},
+            {"PRODUCER_REGISTERS", std::to_string(roles.producer)},
+            {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
+            {"WGMMA_SHAPE", fmt::format("\"m64n{}k{}\"", v[kBlockN], step_k(traits))},
+            {"WGMMA_REGISTERS", "\"" + registers + "\""},
+            {"WGMMA_OPERANDS", operands}};
+  }
+
+  void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec&,
+                 Work& work) const override {
+    const Values& v = config.values;
+    work.unit = Work::Unit::tensor;
+    work.stages = v[kStages];
+    work.warps = 4 * v[kConsumers];
+    work.asynchronous = true;
+    work.epilogue_overlaps = v[kPingpong] != 0;
+    // Each instruction reads its 64 rows of A and all columns of B.
+    const double instructions = static_cast<double>(v[kBlockM]) / kInstructionM;
+    const double k_bytes = static_cast<double>(v[kBlockK] * element(traits));
+    work.smem_bytes_per_k_tile =
+        instructions * static_cast<double>(kInstructionM + v[kBlockN]) * k_bytes +
+        work.load_bytes_per_k_tile;
+  }
+
+  void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+                      LaunchPlan& plan) const override {
+    const Values& v = config.values;
+    const KernelTraits traits = traits_of(problem);
+    WgmmaArgs whole{};
+    whole.gemm = args;
+    static_assert(sizeof(whole) <= sizeof(plan.params));
+    std::memcpy(plan.params.data(), &whole, sizeof(whole));
+    plan.params_size = sizeof(whole);
+
+    const auto operand = [&](std::size_t offset, const void* address, bool k_major,
+                             std::int64_t extent, std::int64_t leading, const TileShape& tile,
+                             std::int64_t sharers) {
+      TensorMap map;
+      map.offset = offset;
+      map.element = problem.dtype;
+      map.address = reinterpret_cast<std::uint64_t>(address);
+      map.inner = k_major ? problem.k : extent;
+      map.outer = k_major ? extent : problem.k;
+      map.pitch_bytes = leading * element(traits);
+      map.box_inner = static_cast<std::uint32_t>(slab_elements(traits));
+      map.box_outer = static_cast<std::uint32_t>(tile.rows / sharers);
+      map.swizzle_bytes = kSlabBytes;
+      plan.maps[plan.map_count++] = map;
+    };
+    operand(offsetof(WgmmaArgs, map_a), args.a, a_is_k_major(traits.layout), problem.m, problem.lda,
+            tile_a(v, traits), v[kClusterN]);
+    operand(offsetof(WgmmaArgs, map_b), args.b, b_is_k_major(traits.layout), problem.n, problem.ldb,
+            tile_b(v, traits), v[kClusterM]);
+    if (traits.align_c != 16) return;  // stored by element
+    const std::int64_t chunk = chunk_columns(v, traits);
+    const std::int64_t row_bytes = chunk * storage_bytes(problem.out_dtype);
+    const bool swizzled = row_bytes == 128 || row_bytes == 64 || row_bytes == 32;
+    TensorMap map;
+    map.offset = offsetof(WgmmaArgs, map_c);
+    map.element = problem.out_dtype;
+    map.address = reinterpret_cast<std::uint64_t>(args.c);
+    map.inner = problem.n;
+    map.outer = problem.m;
+    map.pitch_bytes = problem.ldc * storage_bytes(problem.out_dtype);
+    map.box_inner = static_cast<std::uint32_t>(chunk);
+    map.box_outer = 16;
+    map.swizzle_bytes = swizzled ? static_cast<std::uint32_t>(row_bytes) : 0;
+    plan.maps[plan.map_count++] = map;
+  }
+
+ private:
+  static constexpr std::int32_t kMaxRegisters = 255;
+};
+
+const Wgmma kWgmma;
+
+}  // namespace
+
+const HostTwin& wgmma_kernel = kWgmma;
+
+}  // namespace autotune::gemm

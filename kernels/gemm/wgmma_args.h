@@ -1,0 +1,17 @@
+// The launch argument of the wgmma kernel, read by its host twin and by its device source alike.
+#ifndef AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_
+#define AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_
+
+// A CUtensorMap: what the copy engine knows of a matrix and of the box that one copy moves.
+struct alignas(64) TensorMapBytes {
+  unsigned long long words[16];
+};
+
+struct WgmmaArgs {
+  TensorMapBytes map_a;
+  TensorMapBytes map_b;
+  TensorMapBytes map_c;
+  GemmArgs gemm;  // tiles_m and tiles_n count the tiles of a cluster
+};
+
+#endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_
