@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "autotune/cli/command.h"
+#include "autotune/cli/manual.h"
 
 namespace autotune::cli {
 namespace {
@@ -130,6 +131,15 @@ int run_cli(const std::vector<std::string>& args, const Streams& streams) {
   app.footer(kFooter);
   for (const Command* command : kCommands) add_command(app, *command, options);
 
+  // For whoever installs the program.
+  if (args == std::vector<std::string>{"--man-page"}) {
+    streams.out << man_page(app, AUTOTUNE_VERSION);
+    return kExitDone;
+  }
+  if (args == std::vector<std::string>{"--bash-completion"}) {
+    streams.out << bash_completion(app);
+    return kExitDone;
+  }
   if (auto command = check_command(args); !command) {
     command.error().message += "; see 'autotune --help'";
     return report(streams.err, command.error());

@@ -114,6 +114,10 @@ TEST_CASE("large shared memory: a compiler process that exceeds its memory limit
   const CompileReply reply = after_fault("@eat");
   CHECK(reply.outcome == Outcome::compile_crashed);
   CHECK(reply.log.find("limit 512 MiB") != std::string::npos);
+  // Its end is not enough: without the limit the machine's whole memory would end it too.
+  const std::string words = "peak memory ";
+  const auto at = reply.log.find(words);
+  if (at != std::string::npos) CHECK(std::stoi(reply.log.substr(at + words.size())) <= 600);
 }
 
 TEST_CASE("a compiler process that hangs is ended at its time limit") {

@@ -105,11 +105,12 @@ std::string in_child(const Work& work) {
   return said;
 }
 
-// Root may do anything whatever the modes say: become nobody. True for an ordinary user already.
-inline bool become_ordinary_user() {
+inline constexpr uid_t kNobody = 65534;
+
+// Root may do anything whatever the modes say: become another. True for an ordinary user already.
+inline bool become_ordinary_user(uid_t user = kNobody) {
   if (geteuid() != 0) return true;
-  constexpr uid_t kNobody = 65534;
-  return setgroups(0, nullptr) == 0 && setgid(kNobody) == 0 && setuid(kNobody) == 0;
+  return setgroups(0, nullptr) == 0 && setgid(user) == 0 && setuid(user) == 0;
 }
 
 inline mode_t mode_of(const fs::path& path) {
