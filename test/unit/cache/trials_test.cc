@@ -30,7 +30,8 @@ TrialRecord full_trial() {
   trial.problem.lda = 5000;
   trial.outcome = Outcome::launch_failed;
   trial.verdict = Verdict{Rule::threads, 384, 256, 3};
-  trial.predicted = {1LL << 40, 2, 3, 4, 5, 6, 7, 8, 1LL << 33, 10};
+  // The fields in their order; role_registers, the seventh, is not kept.
+  trial.predicted = {1LL << 40, 2, 3, 4, 5, 6, 0, 7, 8, 1LL << 33, 10};
   trial.actual = {11, 12, 13, 14, 15, 16, 17, 18, true};
   trial.measurement = {1.25, 0.001, 33, 1e-3, 0.5, 1980, true, true};
   trial.compile_seconds = 3.75;
