@@ -101,6 +101,7 @@ bool is_fatal(CUresult result) {
     case 226:
     case 700:
     case 702:
+    case 710:  // a kernel's assert
     case 714:
     case 715:
     case 716:

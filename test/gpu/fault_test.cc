@@ -45,14 +45,18 @@ TEST_CASE("faulting, trapping and hanging kernels do not reach the next config")
     Outcome outcome;
   };
   for (const Bad& bad :
-       {Bad{"*(volatile int*)16 = 1;", Outcome::faulted},  // 700
+       {Bad{"*(volatile int*)16 = 1;", Outcome::faulted},                                 // 700
+        Bad{"__assertfail(\"false\", \"file\", 1, \"function\", 1);", Outcome::faulted},  // 710
         Bad{"*(volatile int*)&args.bytes[1] = 1; *(volatile long long*)"
             "(*(char**)args.bytes + 1) = 1;",
             Outcome::faulted},                              // 716
         Bad{"asm volatile(\"trap;\");", Outcome::faulted},  // 715, 719
         Bad{"while (true) asm volatile(\"nanosleep.u32 1000;\");", Outcome::timed_out}}) {
-    const std::string source = "struct Args { char bytes[512]; };\nextern \"C\" __global__ void " +
-                               entry + "(Args args) {" + bad.body + "}";
+    const std::string source =
+        "extern \"C\" __device__ void __assertfail(const char*, const char*, "
+        "unsigned, const char*, decltype(sizeof(0)));\n"
+        "struct Args { char bytes[512]; };\nextern \"C\" __global__ void " +
+        entry + "(Args args) {" + bad.body + "}";
     const auto code = (*gpu::nvrtc())->compile({source, entry, device.limits.arch, {}});
     INFO(bad.body << "\n" << code.log);
     REQUIRE(code.ok);
