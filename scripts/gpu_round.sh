@@ -8,6 +8,8 @@
 #   --sanitize   compute-sanitizer: memcheck, racecheck and synccheck on a spread of configs
 #   --tune       tunes the suite into OUT/cache.db
 #   --bench      times the suite's winners beside cuBLAS
+#   --endurance  1000 launches of every winner of configs/tuned, each bit-equal to the first
+#   --sustain    two problems for 2 s each without a pause beside cuBLAS
 #   --startup    what a program waits for the library (scripts/portable.sh session_benchmark)
 # Environment: SUITE (gemm), BUDGET (seconds of tuning per problem, 20), PART_LIMIT (seconds per
 # part, 540), BIN (build/portable/bin). Each part runs though one before it failed.
@@ -91,6 +93,14 @@ else
       --bench)
         part bench "$bin/autotune" bench --suite "$suite" --baseline cublas \
           --json "$out/bench.json"
+        ;;
+      --endurance) part endurance env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" "[endurance]" ;;
+      --sustain)
+        for mnk in "2048 11008 4096" "8192 8192 8192"; do
+          read -r m n k <<<"$mnk"
+          part "sustain_$m" "$bin/autotune" bench gemm --m "$m" --n "$n" --k "$k" \
+            --baseline cublas --sustain 2 --json "$out/sustain_$m.json"
+        done
         ;;
       --startup) part startup "$bin/session_benchmark" ;;
       *) echo "unknown part $name" >&2; exit 2 ;;

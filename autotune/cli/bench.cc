@@ -36,6 +36,15 @@ Expected<tune::BenchOptions> read_bench_options(const Options& options) {
     return fail(ErrorCode::bad_input,
                 fmt::format("--baseline: '{}' is not one of cublas, none", options.baseline));
   }
+  if (!options.sustain.empty()) {
+    const auto seconds = read_real("--sustain", options.sustain, 0.001);
+    if (!seconds) return tl::unexpected(seconds.error());
+    if (!bench.baseline) {
+      return fail(ErrorCode::bad_input,
+                  "--sustain compares with a baseline: add --baseline cublas");
+    }
+    bench.sustain_s = *seconds;
+  }
   const auto jobs = read_jobs(options);
   if (!jobs) return tl::unexpected(jobs.error());
   bench.jobs = *jobs;
@@ -128,6 +137,7 @@ const Command kBenchCommand = {
     "Time the known winners of problems, alone or against cuBLAS",
     "  autotune bench gemm --m 4096 --n 4096 --k 4096 --baseline cublas\n"
     "  autotune bench --suite gemm --baseline cublas --json bench.json\n"
+    "  autotune bench gemm --m 8192 --n 8192 --k 8192 --baseline cublas --sustain 2\n"
     "  autotune bench gemm --m 4096 --n 4096 --k 4096 --config mma:block_m=128,block_n=256",
     kFamily | kSuite | kProblem | kConfig | kDevice | kSpace | kMaxSms | kJobs | kSeed | kBench |
         kCache | kOutput,

@@ -72,6 +72,8 @@ const TextOption kTextOptions[] = {
     {kSeed, kGroupRun, "--seed", "N", &Options::seed, "Seed of samples and inputs (default 1)"},
     {kBench, kGroupRun, "--baseline", "NAME", &Options::baseline,
      "Time this beside ours, interleaved: cublas, or none (default)"},
+    {kBench, kGroupRun, "--sustain", "SECONDS", &Options::sustain,
+     "With --baseline: keep both busy by turns, without a pause, for so long per problem"},
     {kCacheArgs, kGroupRun, "ACTION", "", &Options::action,
      "path, list, show, verify, remove, merge, export or import"},
     {kCacheArgs, kGroupRun, "--yaml", "FILE|FOLDER|-", &Options::yaml,

@@ -31,6 +31,7 @@ struct Options {
   bool resume = false;
   bool fresh = false;
   std::string baseline;
+  std::string sustain;
   std::string action;
   std::vector<std::string> arguments;
   std::string yaml;
@@ -54,7 +55,7 @@ enum OptionSet : std::uint32_t {
   kTune = 1u << 10,       // --budget, --trials, ...
   kSeed = 1u << 11,       // --seed
   kJobs = 1u << 12,       // --jobs
-  kBench = 1u << 13,      // --baseline
+  kBench = 1u << 13,      // --baseline, --sustain
   kCacheArgs = 1u << 14,  // ACTION, ARGUMENTS, --yaml, --all
   kWorker = 1u << 15,     // ROLE and --device of a worker
   kBundle = 1u << 16,     // --output

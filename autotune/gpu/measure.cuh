@@ -245,6 +245,14 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
+// Adds to *count the 2-byte words in which two buffers differ.
+extern "C" __global__ void __launch_bounds__(256)
+    count_differences(const u16* a, const u16* b, u64 words, u64* count) {
+  u64 differences = 0;
+  for (u64 i = thread_index(); i < words; i += thread_count()) differences += a[i] != b[i];
+  if (differences != 0) atomicAdd(count, differences);
+}
+
 // Adds to *count the bytes in [first, last) of each of `rows` rows that are not 0xff any more.
 extern "C" __global__ void __launch_bounds__(256)
     count_touched(const u8* base, i64 rows, i64 row_bytes, i64 first, i64 last, u64* count) {

@@ -248,6 +248,8 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
     auto second = subject(request.config_b, request.cubin_b, request.options.max_sms);
     if (!second) return tl::unexpected(second.error());
   }
+  const bool sustained = request.sustain_s > 0;
+  const TimingMode mode = sustained ? TimingMode::hot : request.problem.mode;
   std::optional<Baseline> baseline;
   std::array<Subject, 2> sides;
   const std::array<Measurement*, 2> figures{&reply.a, &reply.b};
@@ -267,7 +269,7 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
       sides[side] = std::move(*made);
     } else {
       if (auto warm = warm_up(); !warm) return tl::unexpected(warm.error());
-      auto chosen = Baseline::choose(bench, *timer, *operands, request.problem.mode);
+      auto chosen = Baseline::choose(bench, *timer, *operands, mode);
       if (!chosen) return tl::unexpected(failure(chosen.error()));
       baseline.emplace(std::move(*chosen));
       correctness = baseline->result();
@@ -278,7 +280,7 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
     }
     figures[side]->result_error = correctness.error;
     figures[side]->max_error_ratio = correctness.max_ratio;
-    auto timed = in_mode(std::move(sides[side]), request.problem.mode);
+    auto timed = in_mode(std::move(sides[side]), mode);
     if (!timed) return tl::unexpected(timed.error());
     sides[side] = std::move(*timed);
   }
@@ -287,10 +289,21 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
   const ClockState before = nvml.read();
   std::array<std::vector<double>, 2> samples;
   const auto wanted = static_cast<std::size_t>(std::max(request.pairs, 1));
-  while (samples[1].size() < wanted) {
+  const auto share = [&, start = Clock::now()] {  // of what is to be measured that is done
+    const std::chrono::duration<double> spent = Clock::now() - start;
+    return sustained ? spent.count() / request.sustain_s
+                     : static_cast<double>(samples[1].size()) / static_cast<double>(wanted);
+  };
+  bool warm = !sustained;
+  while (share() < 1) {
+    if (!warm && share() > 0.25) {
+      for (std::vector<double>& side : samples) side.clear();
+      warm = true;
+    }
     // A B B A ...: what drifts touches both sides alike.
     std::vector<const Subject*> order;
-    const std::size_t pairs = std::min(wanted - samples[1].size(), Timer::kMostAtOnce / 2);
+    std::size_t pairs = Timer::kMostAtOnce / 2;
+    if (!sustained) pairs = std::min(pairs, wanted - samples[1].size());
     for (std::size_t i = 0; i < pairs; ++i) {
       order.push_back(&sides[i % 2]);
       order.push_back(&sides[1 - i % 2]);

@@ -41,17 +41,19 @@ std::int32_t storage_code(DType dtype) {
 }
 
 struct Tools {
-  CUfunction fill_normal, flush_l2, hold_stream, reference_gemm, compare, count_touched;
+  CUfunction fill_normal, flush_l2, hold_stream, reference_gemm, compare, count_differences,
+      count_touched;
 };
 
 Expected<Tools> find_tools(const Module& module) {
   Tools tools{};
-  const std::array<std::pair<CUfunction*, const char*>, 6> wanted{{
+  const std::array<std::pair<CUfunction*, const char*>, 7> wanted{{
       {&tools.fill_normal, "fill_normal"},
       {&tools.flush_l2, "flush_l2"},
       {&tools.hold_stream, "hold_stream"},
       {&tools.reference_gemm, "reference_gemm"},
       {&tools.compare, "compare"},
+      {&tools.count_differences, "count_differences"},
       {&tools.count_touched, "count_touched"},
   }};
   for (const auto& [function, name] : wanted) {
@@ -254,19 +256,35 @@ Expected<Comparison> Workbench::compare(const Matrix& out, DeviceAddress referen
                     std::bit_cast<float>(sums.worst_bits), static_cast<std::int64_t>(sums.bad)};
 }
 
+Expected<std::int64_t> Workbench::count_differences(DeviceAddress a, DeviceAddress b,
+                                                    std::size_t bytes) {
+  const DeviceAddress result = impl_->result.address();
+  auto done = fill_bytes(result, 0, sizeof(std::uint64_t));
+  if (done) {
+    done = check(impl_->launch(impl_->tools.count_differences, impl_->many_blocks(), 256, a, b,
+                               std::uint64_t{bytes / 2}, result),
+                 "cannot compare two buffers");
+  }
+  return done ? counted() : tl::unexpected(done.error());
+}
+
 Expected<std::int64_t> Workbench::count_touched(DeviceAddress base, std::int64_t rows,
                                                 std::int64_t row_bytes, std::int64_t first,
                                                 std::int64_t last) {
-  std::uint64_t count = 0;
   if (rows <= 0 || last <= first) return 0;
   const DeviceAddress result = impl_->result.address();
-  auto done = fill_bytes(result, 0, sizeof(count));
+  auto done = fill_bytes(result, 0, sizeof(std::uint64_t));
   if (done) {
     done = check(impl_->launch(impl_->tools.count_touched, impl_->many_blocks(), 256, base, rows,
                                row_bytes, first, last, result),
                  "cannot check the guard bands");
   }
-  if (done) done = download(&count, result, sizeof(count));
+  return done ? counted() : tl::unexpected(done.error());
+}
+
+Expected<std::int64_t> Workbench::counted() {
+  std::uint64_t count = 0;
+  const auto done = download(&count, impl_->result.address(), sizeof(count));
   if (!done) return tl::unexpected(done.error());
   return static_cast<std::int64_t>(count);
 }

@@ -73,6 +73,8 @@ class Workbench {
   // 0 only reference_norm is filled. Waits.
   Expected<Comparison> compare(const Matrix& out, DeviceAddress reference, double absolute,
                                double relative);
+  // In how many 2-byte words two buffers of `bytes` differ. Waits.
+  Expected<std::int64_t> count_differences(DeviceAddress a, DeviceAddress b, std::size_t bytes);
   // How many bytes in [first, last) of each of `rows` rows are no longer 0xff. Waits.
   Expected<std::int64_t> count_touched(DeviceAddress base, std::int64_t rows,
                                        std::int64_t row_bytes, std::int64_t first,
@@ -88,6 +90,8 @@ class Workbench {
   Expected<void> check(int result, std::string_view what);
 
  private:
+  Expected<std::int64_t> counted();  // what a counting kernel left
+
   struct Impl;
   explicit Workbench(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -18,6 +18,7 @@ namespace autotune::tune {
 struct BenchOptions {
   bool baseline = false;         // against the best of cuBLASLt and cuBLAS
   int pairs = 30;                // with a baseline
+  double sustain_s = 0;          // with a baseline: in place of pairs, both back to back so long
   std::uint64_t seed = 1;        // of the inputs
   int max_sms = 0;               // 0: none
   int jobs = 0;                  // compile workers; 0: one per core

@@ -125,6 +125,7 @@ void fields(auto& archive, CompareRequest& x) {
   archive("cubin_b", Blob{x.cubin_b});
   archive("baseline", x.baseline);
   archive("pairs", x.pairs);
+  archive("sustain_s", x.sustain_s);
   archive("options", x.options);
 }
 

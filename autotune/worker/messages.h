@@ -69,7 +69,9 @@ struct MeasureReply {
 };
 
 // Times two sides in interleaved pairs on the same inputs: A B A B. An empty second cubin with
-// `baseline` set means the best of cuBLASLt and cuBLAS, chosen among their candidates first.
+// `baseline` set means the best of cuBLASLt and cuBLAS, chosen among their candidates first. With
+// `sustain_s` above 0 both take turns in graphs of launches, back to back for so many seconds; the
+// first quarter, in which the GPU warms up, does not count.
 struct CompareRequest {
   std::uint64_t id = 0;
   Problem problem;
@@ -78,7 +80,8 @@ struct CompareRequest {
   std::string config_b;
   std::string cubin_b;
   bool baseline = false;
-  int pairs = 30;
+  int pairs = 30;  // without sustain_s
+  double sustain_s = 0;
   MeasureOptions options;
 };
 

@@ -141,4 +141,12 @@ TEST_CASE("a config compared with itself is as fast as itself") {
   INFO(reply.log);
   REQUIRE(reply.outcome == Outcome::ok);
   CHECK(reply.ratio == Approx(1).margin(0.02));
+
+  request.sustain_s = 0.4;
+  const auto sustained = measurer->compare(request);
+  INFO(sustained.log);
+  REQUIRE(sustained.outcome == Outcome::ok);
+  CHECK(sustained.ratio == Approx(1).margin(0.02));
+  CHECK(sustained.a.samples > 8);
+  CHECK(sustained.a.samples == sustained.b.samples);
 }

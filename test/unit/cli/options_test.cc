@@ -115,6 +115,7 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
   check_refused(with("tune", "--strategy", "luck"), "--strategy");
   check_refused(with("tune", "--trials", "0"), "--trials");
   check_refused(with("tune", "--budget", "0"), "--budget");
+  check_refused(with("bench", "--sustain", "2"), "--baseline");
   check_refused(with("bench", "--config", "mma:blok_m=64"), "--config");
   check_refused(with("bench", "--baseline", "cutlass"), "--baseline");
   for (const char* strategy : {"model", "random", "exhaustive"}) {

@@ -100,10 +100,12 @@ TEST_CASE("every message comes back as it was sent") {
   compare.baseline = true;
   compare.cubin_a = "a";
   compare.pairs = 9;
+  compare.sustain_s = 2;
   const auto compare_back = decode_compare_request(encode(compare));
   REQUIRE(compare_back);
   CHECK(compare_back->baseline);
   CHECK(compare_back->pairs == 9);
+  CHECK(compare_back->sustain_s == 2);
 
   CompareReply ratio;
   ratio.ratio = 1.25;

@@ -1,0 +1,93 @@
+// Every winner of configs/tuned for the GPU at hand, launched a thousand times: no hang, no race.
+// Takes minutes: `gpu_tests "[endurance]"`, a part of scripts/gpu_round.sh.
+#include <iostream>
+#include <string>
+
+#include "autotune/gpu/launch.h"
+#include "autotune/gpu/operands.h"
+#include "test/gpu/default_config.h"
+#include "test/gpu/gpu_here.h"
+
+using namespace autotune;
+
+namespace {
+
+constexpr int kDraws = 10;
+constexpr int kLaunchesPerDraw = 100;
+
+// The first launch on each draw of the inputs is checked against the reference, the others must
+// give the very same bits.
+void endure(gpu::Workbench& bench, const Config& config, const Problem& problem) {
+  const DeviceSpec& device = bench.gpu().spec;
+  const gpu::CompiledCode code = test::compile(config, problem, device);
+  INFO(code.log);
+  REQUIRE(code.ok);
+  const auto kernel = gpu::LoadedKernel::load(code.cubin, config.kernel->entry());
+  REQUIRE(kernel);
+  const auto bytes =
+      static_cast<std::size_t>(problem.m * problem.ldc * storage_bytes(problem.out_dtype));
+  const auto first = gpu::DeviceMemory::allocate(bytes);
+  REQUIRE(first);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    auto operands = gpu::Operands::create(bench, problem, static_cast<std::uint64_t>(draw) + 1);
+    REQUIRE(operands);
+    REQUIRE(operands->reserve_workspace(
+        config.kernel->resources(config, problem, device, 0).workspace_bytes));
+    const DevicePointers at = operands->pointers();
+    const LaunchPlan plan = config.kernel->launch_plan(config, problem, device, at, 0);
+    const auto refused = kernel->prepare(plan);
+    REQUIRE(refused);
+    REQUIRE_FALSE(*refused);
+    for (int launch = 0; launch < kLaunchesPerDraw; ++launch) {
+      REQUIRE(operands->poison(bench));
+      REQUIRE(kernel->launch(plan, bench.stream()));
+      if (launch == 0) {
+        const auto result = operands->verify(bench);
+        REQUIRE(result);
+        INFO(result->what);
+        REQUIRE(result->ok);
+        REQUIRE(bench.copy(first->address(), at.c, bytes));
+        continue;
+      }
+      const auto differences = bench.count_differences(at.c, first->address(), bytes);
+      REQUIRE(differences);
+      INFO("draw " << draw << ", launch " << launch);
+      REQUIRE(*differences == 0);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("1000 launches of each winner: bit-equal on the same inputs, right on all",
+          "[.][endurance]") {
+  gpu::Workbench* bench = test::workbench();
+  if (bench == nullptr) return;
+  int winners = 0;
+  for (const io::BuiltinTuned& entry : io::tuned_entries()) {
+    if (entry.device != bench->gpu().spec.name) continue;
+    const auto config = parse_config(entry.config, *find_family(entry.problem.family));
+    REQUIRE(config);
+    INFO(describe(entry.problem) << " with " << entry.config);
+    endure(*bench, *config, entry.problem);
+    ++winners;
+  }
+  std::cout << winners << " winners endured" << std::endl;
+  if (test::gpu_is_required()) CHECK(winners > 0);
+}
+
+TEST_CASE("a single changed element counts as a difference") {
+  gpu::Workbench* bench = test::workbench();
+  if (bench == nullptr) return;
+  constexpr std::size_t kBytes = 1 << 20;
+  const auto a = gpu::DeviceMemory::allocate(kBytes);
+  const auto b = gpu::DeviceMemory::allocate(kBytes);
+  REQUIRE((a && b));
+  REQUIRE(bench->fill_bytes(a->address(), 1, kBytes));
+  REQUIRE(bench->fill_bytes(b->address(), 1, kBytes));
+  CHECK(bench->count_differences(a->address(), b->address(), kBytes).value() == 0);
+  const unsigned char other = 2;
+  REQUIRE(bench->upload(b->address() + kBytes - 1, &other, 1));
+  REQUIRE(bench->upload(b->address() + 1000, &other, 1));
+  CHECK(bench->count_differences(a->address(), b->address(), kBytes).value() == 2);
+}
