@@ -1,7 +1,8 @@
-// The predicted ranking spread over tile shapes, then the neighbours of what was measured best,
-// then on down the ranking; done when two rounds in a row gain nothing.
+// The predicted ranking spread over kernels and tile shapes, then the neighbours of what was
+// measured best, then on down the ranking; done when two rounds in a row gain nothing.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -12,6 +13,8 @@ namespace autotune::search {
 namespace {
 
 constexpr std::size_t kOpening = 24;  // tile shapes of the first round
+constexpr std::size_t kOfKernel = 6;  // of them at least so many of each kernel: the prediction
+                                      // ranks one kernel's configs better than two kernels
 constexpr std::size_t kCenters = 3;   // whose neighbours make a round
 constexpr std::size_t kRound = 24;    // configs of a later round
 constexpr double kGain = 0.01;        // a round that gains less than this is idle
@@ -45,12 +48,21 @@ class ModelGuided final : public Strategy {
   // The best of each tile shape as predicted; the first of all is the default config.
   void open() {
     std::set<std::tuple<const HostTwin*, std::int32_t, std::int32_t>> shapes;
-    for (std::size_t i = 0; i < plan_.survivors.size() && round_.size() < kOpening; ++i) {
-      const Config& config = plan_.survivors[i].config;
-      const auto shape =
-          std::tuple(config.kernel, value_of(config, "block_m"), value_of(config, "block_n"));
-      if (shapes.insert(shape).second) add(i);
-    }
+    std::map<const HostTwin*, std::size_t> of_kernel;
+    const auto add_shapes = [&](std::size_t most, std::size_t most_of_kernel) {
+      for (std::size_t i = 0; i < plan_.survivors.size() && round_.size() < most; ++i) {
+        const Config& config = plan_.survivors[i].config;
+        if (of_kernel[config.kernel] >= most_of_kernel) continue;
+        const auto shape =
+            std::tuple(config.kernel, value_of(config, "block_m"), value_of(config, "block_n"));
+        if (!shapes.insert(shape).second) continue;
+        add(i);
+        ++of_kernel[config.kernel];
+      }
+    };
+    add_shapes(plan_.survivors.size(), kOfKernel);
+    add_shapes(kOpening, plan_.survivors.size());
+    std::sort(round_.begin(), round_.end());
   }
 
   // Fills round_ from what is known by now; false when there is nothing left that promises a gain.

@@ -1,7 +1,10 @@
 #include "search/strategy.h"
 
 #include <cmath>
+#include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "real_plans.h"
 #include "search/draw.h"
@@ -94,15 +97,20 @@ TEST_CASE("exhaustive goes down the ranking, random through all of it by seed") 
   CHECK(drive(*strategy_named("random", 6), 64, works).order != one.order);
 }
 
-TEST_CASE("model opens with distinct tile shapes") {
-  const auto batch = strategy_named("model")->next({}, 10);
-  REQUIRE(batch.size() == 10);
-  std::set<std::pair<int, int>> shapes;
+TEST_CASE("model opens with distinct tile shapes of every kernel, the default first") {
+  const auto batch = strategy_named("model")->next({}, 100);
+  REQUIRE(batch.size() == 24);
+  CHECK(batch.front() == 0);
+  std::set<std::tuple<std::string_view, int, int>> shapes;
+  std::map<std::string_view, int> of_kernel;
   for (const std::size_t candidate : batch) {
     const Config& config = plan().survivors[candidate].config;
-    shapes.emplace(value_of(config, "block_m"), value_of(config, "block_n"));
+    shapes.emplace(config.kernel->name(), value_of(config, "block_m"), value_of(config, "block_n"));
+    ++of_kernel[config.kernel->name()];
   }
-  CHECK(shapes.size() == 10);
+  CHECK(shapes.size() == 24);
+  CHECK(of_kernel["wgmma"] >= 6);
+  CHECK(of_kernel["mma"] >= 6);
 }
 
 TEST_CASE("model finds a near-best config in few trials and stops by itself") {
