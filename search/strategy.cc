@@ -15,6 +15,7 @@ struct Entry {
 constexpr Entry kStrategies[] = {
     {"exhaustive", [](const Plan& plan, std::uint64_t) { return make_exhaustive(plan); }},
     {"random", [](const Plan& plan, std::uint64_t seed) { return make_random(plan, seed); }},
+    {"evolution", [](const Plan& plan, std::uint64_t seed) { return make_evolution(plan, seed); }},
     {"model", [](const Plan& plan, std::uint64_t) { return make_model(plan); }},
 };
 
@@ -22,8 +23,9 @@ Expected<const Entry*> find_strategy(std::string_view name) {
   for (const Entry& entry : kStrategies) {
     if (entry.name == name) return &entry;
   }
-  return fail(ErrorCode::bad_input,
-              fmt::format("unknown strategy '{}': choose exhaustive, random or model", name));
+  return fail(
+      ErrorCode::bad_input,
+      fmt::format("unknown strategy '{}': choose exhaustive, random, evolution or model", name));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class Strategy {
 // bad_input, listing the strategies there are, for any other name.
 Expected<void> check_strategy(std::string_view name);
 
-// "exhaustive", "random", "model"; bad_input as above. `plan` must outlive it.
+// "exhaustive", "random", "evolution", "model"; bad_input as above. `plan` must outlive it.
 Expected<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const Plan& plan,
                                                   std::uint64_t seed);
 

@@ -67,7 +67,7 @@ const TextOption kTextOptions[] = {
     {kTune, kGroupRun, "--trials", "N", &Options::trials, "Stop after N measured configs"},
     {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
      "model (default): the best predicted, then neighbours of the best measured; exhaustive; "
-     "random"},
+     "random; evolution"},
     {kJobs, kGroupRun, "--jobs", "N", &Options::jobs, "Compile workers (default: one per core)"},
     {kSeed, kGroupRun, "--seed", "N", &Options::seed, "Seed of samples and inputs (default 1)"},
     {kBench, kGroupRun, "--baseline", "NAME", &Options::baseline,

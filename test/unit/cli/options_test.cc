@@ -118,7 +118,7 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
   check_refused(with("bench", "--sustain", "2"), "--baseline");
   check_refused(with("bench", "--config", "mma:blok_m=64"), "--config");
   check_refused(with("bench", "--baseline", "cutlass"), "--baseline");
-  for (const char* strategy : {"model", "random", "exhaustive"}) {
+  for (const char* strategy : {"model", "random", "exhaustive", "evolution"}) {
     CHECK_FALSE(contains(test::run(with("tune", "--strategy", strategy)).err, "--strategy"));
   }
 }

@@ -70,14 +70,15 @@ TEST_CASE("unknown strategies are bad input that lists the known ones") {
   const auto strategy = make_strategy("genetic", plan(), 1);
   REQUIRE_FALSE(strategy);
   CHECK(strategy.error().code == ErrorCode::bad_input);
-  CHECK(strategy.error().message.find("exhaustive, random or model") != std::string::npos);
+  CHECK(strategy.error().message.find("exhaustive, random, evolution or model") !=
+        std::string::npos);
   const auto name_alone = check_strategy("genetic");
   REQUIRE_FALSE(name_alone);
   CHECK(name_alone.error().message == strategy.error().message);
 }
 
 TEST_CASE("every strategy starts with the default config") {
-  for (const std::string_view name : {"exhaustive", "random", "model"}) {
+  for (const std::string_view name : {"exhaustive", "random", "evolution", "model"}) {
     CHECK(check_strategy(name));
     for (const std::size_t limit : {1, 8}) {
       const auto batch = strategy_named(name)->next({}, limit);
@@ -95,6 +96,24 @@ TEST_CASE("exhaustive goes down the ranking, random through all of it by seed") 
   CHECK(one.order.size() == plan().survivors.size());
   CHECK(drive(*strategy_named("random", 5), 7, works).order == one.order);
   CHECK(drive(*strategy_named("random", 6), 64, works).order != one.order);
+}
+
+TEST_CASE("evolution gets near the best, another way for another seed, and stops by itself") {
+  const double best = drive(*strategy_named("exhaustive"), 1000, works).best_us;
+  std::set<std::vector<std::size_t>> orders;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Run run = drive(*strategy_named("evolution", seed), 8, works);
+    INFO("seed " << seed << ": " << run.order.size() << " trials, " << run.best_us / best);
+    CHECK(run.best_us < best * 1.1);
+    CHECK(run.order.size() < plan().survivors.size() / 10);
+    CHECK(drive(*strategy_named("evolution", seed), 8, works).order == run.order);
+    orders.insert(run.order);
+  }
+  CHECK(orders.size() == 3);
+  const auto broken = [](std::size_t candidate) {
+    return Observation{candidate, Outcome::launch_failed, 0};
+  };
+  CHECK(drive(*strategy_named("evolution"), 8, broken).order.size() < 400);
 }
 
 TEST_CASE("model opens with distinct tile shapes of every kernel, the default first") {

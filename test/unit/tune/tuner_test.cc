@@ -237,7 +237,7 @@ TEST_CASE("without a compiler or GPU the error says so") {
 }
 
 TEST_CASE("a bound on trials is kept, and holds the default config") {
-  for (const char* strategy : {"exhaustive", "random", "model"}) {
+  for (const char* strategy : {"exhaustive", "random", "evolution", "model"}) {
     TuneOptions options = fake_options(strategy);
     options.max_trials = 5;
     Watcher watcher;
