@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
-"""Prints the JSON files of `autotune bench --baseline cublas` as one Markdown table, for README.md.
-
-usage: bench_table.py FILE...
-"""
+"""Prints the JSON files of `autotune bench --baseline cublas` as one Markdown table, for README.md."""
+import argparse
 import json
-import sys
+import math
 
 
 def row(entry):
@@ -22,19 +20,23 @@ def row(entry):
     )
 
 
-def main(files):
-    if not files:
-        sys.exit(__doc__)
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--min-m", type=int, default=0, metavar="N",
+                        help="only problems with at least N rows; the means are theirs")
+    parser.add_argument("files", nargs="+")
+    options = parser.parse_args()
     print("| problem | winner | us | TFLOP/s | of the floor | cuBLAS us | cuBLAS / ours [95 %] |")
     print("|---|---|---|---|---|---|---|")
-    for name in files:
+    for name in options.files:
         with open(name, encoding="utf-8") as file:
-            document = json.load(file)
-        for entry in document["rows"]:
+            entries = [e for e in json.load(file)["rows"] if e["problem"]["m"] >= options.min_m]
+        for entry in entries:
             print(row(entry))
-        print(f'| geometric mean, least | | | | | | {document["geomean_speedup"]:.3f}, '
-              f'{document["min_speedup"]:.3f} |')
+        ratios = [entry["speedup"] for entry in entries]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"| geometric mean, least | | | | | | {mean:.3f}, {min(ratios):.3f} |")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

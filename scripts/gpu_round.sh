@@ -6,13 +6,15 @@
 # Parts:
 #   --tests      GPU tests, where a missing GPU is a failure
 #   --sanitize   compute-sanitizer: memcheck, racecheck and synccheck on a spread of configs
-#   --tune       tunes the suite into OUT/cache.db
-#   --bench      times the suite's winners beside cuBLAS
+#   --tune       tunes the suite into OUT/cache.db, for each of VARIANTS
+#   --bench      times the suite's winners beside cuBLAS, for each of VARIANTS
+#   --export     the winners as OUT/tuned/<gpu>.yaml, for configs/tuned
 #   --endurance  1000 launches of every winner of configs/tuned, each bit-equal to the first
 #   --sustain    two problems for 2 s each without a pause beside cuBLAS
 #   --startup    what a program waits for the library (scripts/portable.sh session_benchmark)
-# Environment: SUITE (gemm), BUDGET (seconds of tuning per problem, 20), PART_LIMIT (seconds per
-# part, 540), BIN (build/portable/bin). Each part runs though one before it failed.
+# Environment: SUITE (gemm), VARIANTS (bf16:tn; a list of DTYPE:LAYOUT), BUDGET (seconds of tuning per
+# problem, 20), PART_LIMIT (seconds per part, 540), BIN (build/portable/bin). Each part runs though
+# one before it failed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -86,13 +88,19 @@ else
     case $name in
       --tests) part tests env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" ;;
       --sanitize) for tool in memcheck racecheck synccheck; do sanitize "$tool"; done ;;
-      --tune)
-        part tune "$bin/autotune" tune --suite "$suite" --budget "${BUDGET:-20}" \
-          --json "$out/tune.json"
+      --tune | --bench)
+        what=${name#--}
+        options=(--budget "${BUDGET:-20}")
+        [ "$what" = tune ] || options=(--baseline cublas)
+        for variant in ${VARIANTS:-bf16:tn}; do
+          part "${what}_${variant/:/_}" "$bin/autotune" "$what" --suite "$suite" \
+            --dtype "${variant%:*}" --layout "${variant#*:}" "${options[@]}" \
+            --json "$out/${what}_${suite}_${variant/:/_}.json"
+        done
         ;;
-      --bench)
-        part bench "$bin/autotune" bench --suite "$suite" --baseline cublas \
-          --json "$out/bench.json"
+      --export)
+        mkdir -p "$out/tuned"
+        part export "$bin/autotune" cache export --yaml "$out/tuned"
         ;;
       --endurance) part endurance env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" "[endurance]" ;;
       --sustain)

@@ -70,7 +70,7 @@ std::string parameters_text(const Config& config) {
     table.add({std::string(parameters[i].name), std::to_string(config.values[i]),
                std::string(parameters[i].help)});
   }
-  return "\n" + table.str();
+  return fmt::format("\n{}", table.str());
 }
 
 std::string resources_text(const Explanation& e) {
