@@ -131,8 +131,7 @@ SmemLayout layout_of(const Values& v, const KernelTraits& t) {
 }
 
 // Registers per thread after setmaxnreg, out of what the launch gives to all warpgroups together
-// (cap x warpgroups: 504 of 2 x 255, 3 x 168 and 4 x 128). The producer needs 34 where it
-// multicasts.
+// (launch cap x warpgroups: 3 x 168, 4 x 128). A producer that multicasts spills at 24.
 struct Roles {
   std::int32_t producer;
   std::int32_t consumer;
@@ -148,8 +147,8 @@ Roles roles_of(const Values& v) {
   }
 }
 
-// Measured with ptxas 13.0 (see NOTES.md): a matrix instruction needs its accumulators and 26 more
-// registers at launch; a consumer keeps 32 beside them before it spills.
+// Measured with ptxas 13.0: a matrix instruction needs its accumulators and 26 more registers at
+// launch (else error C7602); a consumer with 232 registers keeps 200 accumulators without spilling.
 constexpr std::int32_t kInstructionRegisters = 26;
 constexpr std::int32_t kConsumerRegisters = 32;
 
