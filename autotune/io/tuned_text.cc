@@ -14,6 +14,11 @@ namespace {
 std::string double_quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+      continue;
+    }
     if (c == '"' || c == '\\') result += '\\';
     result += c;
   }

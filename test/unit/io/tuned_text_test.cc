@@ -75,7 +75,8 @@ TEST_CASE("an exported file reads back as it was") {
 }
 
 TEST_CASE("a device's name may hold what YAML reads as more than text") {
-  for (const char* name : {"a: b # c", "- x", "quo\"te", "back\\slash", "{}", "'", "true"}) {
+  for (const char* name : {"a: b # c", "- x", "quo\"te", "back\\slash", "{}", "'", "true", "bell\a",
+                           "two\nlines", "\t", "del\x7f", " spaces ", "\xc3\xbc"}) {
     TunedFile file = sample_file();
     file.device = name;
     const auto back = parse_tuned(tuned_text(file), "back.yaml");
