@@ -59,7 +59,7 @@ CUtensorMapDataType map_type(DType element) {
     case DType::fp16:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     case DType::tf32:
-      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // rounds fp32 on the way in
+      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // fp32 in memory
     case DType::fp32:
       break;
   }

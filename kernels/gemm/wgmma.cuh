@@ -255,14 +255,19 @@ __device__ __forceinline__ u32 store_offset(int row, int piece) {
   return u32(row * kChunkBytes + ((piece ^ swizzle) << 4));
 }
 
+// Whether a row or column exists. One tile past 2^31 - 1 rows they turn negative.
+__device__ __forceinline__ bool exists(int position, int extent) {
+  return u32(position) < u32(extent);
+}
+
 // alpha * acc + beta * C, two neighbours of a row.
 __device__ __forceinline__ float2 scaled(const GemmArgs& args, float v0, float v1, int row,
                                          int col) {
   float2 v{args.alpha * v0, args.alpha * v1};
-  if (HAS_BETA && row < args.m) {
+  if (HAS_BETA && exists(row, args.m)) {
     const i64 index = row * args.ldc + col;
-    if (col < args.n) v.x += args.beta * load_output(args.c, index);
-    if (col + 1 < args.n) v.y += args.beta * load_output(args.c, index + 1);
+    if (exists(col, args.n)) v.x += args.beta * load_output(args.c, index);
+    if (exists(col + 1, args.n)) v.y += args.beta * load_output(args.c, index + 1);
   }
   return v;
 }
@@ -326,7 +331,7 @@ __device__ __forceinline__ void store_elements(const StoreBuffer& buffer, const 
   for (int i = lane; i < 16 * CHUNK_N; i += 32) {
     const int r = i / CHUNK_N;
     const int c = i % CHUNK_N;
-    if (row + r >= args.m || col + c >= args.n) continue;
+    if (!exists(row + r, args.m) || !exists(col + c, args.n)) continue;
     const u32 at = store_offset(r, c * kOutBytes / 16) + c * kOutBytes % 16;
     const i64 index = (row + r) * args.ldc + col + c;
     if constexpr (kOutBytes == 2) {
@@ -349,7 +354,8 @@ __device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& hal
     __syncwarp();
     fill_store_buffer<kChunk>(buffer, acc, args.gemm, row, col);
     // The copy engine cannot end a row within 16 bytes.
-    const bool whole = col + CHUNK_N <= args.gemm.n || args.gemm.n % (16 / kOutBytes) == 0;
+    const bool whole =
+        u32(col) + CHUNK_N <= u32(args.gemm.n) || args.gemm.n % (16 / kOutBytes) == 0;
     if (ALIGN_C == 16 && whole) {
       fence_async_proxy();
       __syncwarp();
