@@ -3,6 +3,10 @@
 #ifndef AUTOTUNE_KERNELS_GEMM_ARGS_H_
 #define AUTOTUNE_KERNELS_GEMM_ARGS_H_
 
+// 2^64 / divisor, rounded up; 0 for 1. The upper half of its product with a 32-bit number is the
+// quotient, exactly.
+typedef unsigned long long Reciprocal;
+
 // C[m,n] = alpha * A[m,k] * B[k,n] + beta * C. Leading dimensions in elements.
 struct GemmArgs {
   const void* a;
@@ -20,6 +24,10 @@ struct GemmArgs {
   int swizzle;  // tiles of the other direction that one walk covers
   float alpha;
   float beta;
+  // Of the tiles in a whole group of walks, in a walk's step, and in a step of the last group.
+  Reciprocal of_group;
+  Reciprocal of_step;
+  Reciprocal of_last_step;
 };
 
 #endif  // AUTOTUNE_KERNELS_GEMM_ARGS_H_

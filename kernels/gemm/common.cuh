@@ -32,18 +32,24 @@ struct TileIndex {
   int n;
 };
 
+// A division by an unknown number costs a kernel's start hundreds of clocks.
+__device__ __forceinline__ u32 divided(u32 value, Reciprocal divisor) {
+  return divisor == 0 ? value : u32(__umul64hi(value, divisor));
+}
+
 // Output tile of the id-th block: groups of `swizzle` tiles in one direction, walked along the
 // other, so that the tiles in flight share rows of A and columns of B in the L2.
 __device__ __forceinline__ TileIndex tile_of(u32 id, const GemmArgs& args) {
   const u32 along = args.raster ? args.tiles_n : args.tiles_m;
   const u32 across = args.raster ? args.tiles_m : args.tiles_n;
-  const u32 per_group = along * args.swizzle;
-  const u32 first = id / per_group * args.swizzle;
-  const u32 width = min(across - first, u32(args.swizzle));
-  const u32 in_group = id % per_group;
-  const int walk = int(in_group / width);
-  const int step = int(first + in_group % width);
-  return args.raster ? TileIndex{step, walk} : TileIndex{walk, step};
+  const u32 group = divided(id, args.of_group);
+  const u32 first = group * args.swizzle;
+  const bool whole = first + args.swizzle <= across;
+  const u32 width = whole ? args.swizzle : across - first;
+  const u32 in_group = id - first * along;
+  const u32 walk = divided(in_group, whole ? args.of_step : args.of_last_step);
+  const u32 step = first + in_group - walk * width;
+  return args.raster ? TileIndex{int(step), int(walk)} : TileIndex{int(walk), int(step)};
 }
 
 __device__ __forceinline__ u32 shared_address(const void* pointer) {

@@ -49,6 +49,11 @@ std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int max_sms)
   return max_sms > 0 ? std::min(max_sms, device.sm_count) : device.sm_count;
 }
 
+Reciprocal reciprocal(std::int64_t divisor) {
+  if (divisor <= 1) return 0;
+  return std::numeric_limits<Reciprocal>::max() / static_cast<Reciprocal>(divisor) + 1;
+}
+
 std::string upper(std::string_view name) {
   std::string text(name);
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -114,6 +119,11 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem,
   args.swizzle = std::min(swizzle(config), args.raster != 0 ? args.tiles_m : args.tiles_n);
   args.alpha = static_cast<float>(problem.alpha);
   args.beta = static_cast<float>(problem.beta);
+  const std::int64_t along = args.raster != 0 ? tiles.n : tiles.m;
+  const std::int64_t across = args.raster != 0 ? tiles.m : tiles.n;
+  args.of_group = reciprocal(along * args.swizzle);
+  args.of_step = reciprocal(args.swizzle);
+  args.of_last_step = reciprocal(across % args.swizzle);
 
   LaunchPlan plan;
   plan.grid[0] = static_cast<std::uint32_t>(

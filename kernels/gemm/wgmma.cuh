@@ -430,9 +430,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     barrier_init(shared_address(&shared.turn[1]), 1);
     barrier_init_fence();
   }
-  if constexpr (kCluster == 1) {
-    __syncthreads();
-  } else {
+  if constexpr (kCluster > 1) {  // copies arrive at the barriers of other blocks
     cluster_arrive();
     cluster_wait();
   }
@@ -441,9 +439,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
   if (warpgroup == 0) {
     if constexpr (PRODUCER_REGISTERS > 0) give_registers<PRODUCER_REGISTERS>();
+    if (kCluster == 1 && threadIdx.x < 32) {  // the first copies need not wait for the consumers
+      __syncwarp();
+      block_arrive<32 + CONSUMERS * 128>();
+    }
     if (threadIdx.x == 0) produce(args, shared, place, tiles, k_tiles);
   } else {
     if constexpr (CONSUMER_REGISTERS > 0) take_registers<CONSUMER_REGISTERS>();
+    if constexpr (kCluster == 1) block_wait<32 + CONSUMERS * 128>();
     consume(args, shared, place, tiles, k_tiles, warpgroup - 1);
   }
   if constexpr (kCluster > 1) {  // no block leaves while another may still reach its barriers

@@ -79,27 +79,39 @@ struct Setting {
   }
 };
 
-// A winner for each m from 1 on, of some hundred configs in turn.
-Expected<void> fill(const Setting& setting) {
-  auto store = cache::Store::open(setting.cache, cache::Access::read_write);
+cache::WinnerRecord winner_of(const Problem& problem, const Config& config,
+                              const DeviceSpec& device) {
+  cache::WinnerRecord winner;
+  cache::TrialRecord& trial = winner.trial;
+  trial.problem = problem;
+  trial.key = {problem_key(problem), fingerprint(device), to_string(config),
+               source_hash(config, traits_of(problem), device), "nvrtc 13.0"};
+  trial.measurement.median_us = 100;
+  return winner;
+}
+
+Expected<void> keep(const fs::path& file, const DeviceSpec& device,
+                    const std::vector<cache::WinnerRecord>& winners) {
+  auto store = cache::Store::open(file, cache::Access::read_write);
   if (!store) return tl::unexpected(store.error());
-  const auto plan =
-      search::make_plan(*checked(problem_of(4096)), setting.device, *io::default_space("gemm"), {});
-  if (!plan) return tl::unexpected(plan.error());
-  std::vector<cache::WinnerRecord> winners(kWinners);
-  for (int i = 0; i < kWinners; ++i) {
-    cache::TrialRecord& trial = winners[i].trial;
-    trial.problem = *checked(problem_of(i + 1));
-    const Config& config = plan->survivors[i * 31 % 100].config;
-    trial.key = {problem_key(trial.problem), fingerprint(setting.device), to_string(config),
-                 source_hash(config, traits_of(trial.problem), setting.device), "nvrtc 13.0"};
-    trial.measurement.median_us = 100;
-  }
   const cache::RunInfo info{
-      fingerprint(setting.device), setting.device.name, "nvrtc 13.0", "", "0", "{}", "benchmark"};
+      fingerprint(device), device.name, "nvrtc 13.0", "", "0", "{}", "benchmark"};
   const auto adopted = store->adopt("benchmark", info, 1, winners);
   if (!adopted) return tl::unexpected(adopted.error());
   return {};
+}
+
+// A winner for each m from 1 on, of some hundred configs in turn.
+Expected<void> fill(const Setting& setting) {
+  const auto plan =
+      search::make_plan(*checked(problem_of(4096)), setting.device, *io::default_space("gemm"), {});
+  if (!plan) return tl::unexpected(plan.error());
+  std::vector<cache::WinnerRecord> winners;
+  for (int i = 0; i < kWinners; ++i) {
+    winners.push_back(winner_of(*checked(problem_of(i + 1)),
+                                plan->survivors[i * 31 % 100].config, setting.device));
+  }
+  return keep(setting.cache, setting.device, winners);
 }
 
 Expected<void> ask(const Session& session, std::int64_t m) {
@@ -275,10 +287,15 @@ Expected<void> time_launches(const Setting& setting) {
   if (!filler) return tl::unexpected(filler.error());
   const auto context = gpu::Context::create(0);
   if (!context) return tl::unexpected(context.error());
-  // Compiled and stored, as tuning leaves it.
+  // Compiled and stored, and the winner, as tuning leaves it.
   if (const auto compiled = filler->kernel(problem); !compiled) {
     return tl::unexpected(compiled.error());
   }
+  const auto best = filler->best_config(problem);
+  if (!best) return tl::unexpected(best.error());
+  const std::vector<cache::WinnerRecord> winners{
+      winner_of(problem, *parse_config(best->config, *find_family(problem.family)), here->spec)};
+  if (auto kept = keep(file, here->spec, winners); !kept) return kept;
   options.allow_compile = false;
   const auto session = Session::open(options);
   if (!session) return tl::unexpected(session.error());

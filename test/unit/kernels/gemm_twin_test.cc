@@ -2,8 +2,12 @@
 // tested in test/unit/search, its layout against the device source in test/compile.)
 #include "kernels/gemm/gemm_twin.h"
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
 
 #include "kernels/gemm/args.h"
 #include "test/support/catch.h"
@@ -45,6 +49,31 @@ TEST_CASE("a walk is never wider than there are tiles, so that a group's tiles c
   CHECK(args_of(along_m, product(160, 1600)).swizzle == 64);
   const Config along_n = config_of("simt:block_m=16,block_n=16,raster=1,swizzle=64");
   CHECK(args_of(along_n, product(160, 1600)).swizzle == 10);
+}
+
+TEST_CASE("the reciprocals of the tile order divide exactly") {
+  const auto check = [](Reciprocal reciprocal, std::uint64_t divisor, std::uint32_t value) {
+    const auto product = static_cast<unsigned __int128>(reciprocal) * value;
+    const auto quotient = reciprocal == 0 ? value : static_cast<std::uint32_t>(product >> 64);
+    CAPTURE(divisor, value);
+    CHECK(quotient == value / divisor);
+  };
+  for (const std::int64_t m : {16, 48, 1600, 112016, 1 << 30}) {
+    for (const int swizzle : {1, 2, 3, 7, 8, 16, 64}) {
+      const std::string text = fmt::format("mma:block_m=16,block_n=16,raster=0,swizzle={}", swizzle);
+      const GemmArgs args = args_of(config_of(text), product(m, 1040));
+      const std::uint64_t group = std::uint64_t{1} * args.tiles_m * args.swizzle;
+      for (const std::uint64_t near : {group, 2 * group, 17 * group, std::uint64_t{1} << 31}) {
+        for (const int off : {-1, 0, 1}) {
+          const auto value = static_cast<std::uint32_t>(near + off);
+          check(args.of_group, group, value);
+          check(args.of_step, args.swizzle, value);
+          const int last = args.tiles_n % args.swizzle;
+          if (last != 0) check(args.of_last_step, last, value);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("--max-sms shortens the grid, but not to hide more tiles than 32 bits count") {
