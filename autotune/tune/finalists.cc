@@ -1,15 +1,27 @@
 #include "autotune/tune/finalists.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
 #include <numeric>
 #include <tuple>
+
+#include "kernels/kernel.h"
 
 namespace autotune::tune {
 namespace {
 
-constexpr std::size_t kFinalists = 3;
+// Clocks drift from trial to trial by more than configs differ, so the final is wide: as many as
+// can be timed in kSeconds, three at least.
+constexpr std::size_t kFinalists = 10;
+constexpr std::size_t kAtLeast = 3;
+constexpr std::size_t kOfShape = 3;  // with the same tile, which differ least
+constexpr std::chrono::seconds kSeconds{1};
 // What is further behind than this was not held back by noise.
 constexpr double kWithin = 1.05;
+// Two whose times differ by less are as good as each other.
+constexpr double kSame = 0.002;
 // The default's time may stem from an earlier run, and clocks drift more than configs do.
 constexpr double kDefaultWithin = 1.2;
 
@@ -33,10 +45,17 @@ class Final {
               [this](std::size_t a, std::size_t b) { return us(a) < us(b); });
     const double within = us(order.front()) * kWithin;
     king_ = order.front();
-    for (std::size_t i = 1; i < std::min(kFinalists, order.size()); ++i) {
+    std::size_t finalists = 0;
+    std::map<Shape, std::size_t> of_shape;
+    const auto start = std::chrono::steady_clock::now();
+    for (const std::size_t each : order) {
+      if (us(each) > within || finalists == kFinalists) break;
+      if (of_shape[shape(each)]++ >= kOfShape) continue;
+      ++finalists;
       // The default comes last, so that it and the winner are timed side by side.
-      if (order[i] == default_ || us(order[i]) > within) continue;
-      if (auto fought = duel(order[i]); !fought) return tl::unexpected(fought.error());
+      if (each == king_ || each == default_) continue;
+      if (finalists > kAtLeast && std::chrono::steady_clock::now() - start > kSeconds) break;
+      if (auto fought = duel(each); !fought) return tl::unexpected(fought.error());
     }
     if (default_ && *default_ != king_ && us(*default_) <= us(king_) * kDefaultWithin) {
       if (auto fought = duel(*default_); !fought) return tl::unexpected(fought.error());
@@ -48,6 +67,12 @@ class Final {
   }
 
  private:
+  using Shape = std::tuple<const HostTwin*, std::int32_t, std::int32_t>;
+  Shape shape(std::size_t i) const {
+    const Config& config = trials_[i].config;
+    return {config.kernel, value_of(config, "block_m"), value_of(config, "block_n")};
+  }
+
   double us(std::size_t i) const { return trials_[i].measurement.median_us; }
 
   Expected<void> duel(std::size_t challenger) {
@@ -59,8 +84,9 @@ class Final {
       retime(trials_[challenger], (*reply)->b);
       standing_.timed_again.insert({king_, challenger});
       const bool tie = (*reply)->ratio_lo <= 1 && (*reply)->ratio_hi >= 1;
+      const bool same = tie && std::abs((*reply)->ratio - 1) < kSame;
       challenger_wins =
-          tie ? fewer_resources(trials_[challenger], trials_[king_]) : (*reply)->ratio_hi < 1;
+          same ? fewer_resources(trials_[challenger], trials_[king_]) : (*reply)->ratio < 1;
       if (tie) tied_.insert(tied_.end(), {king_, challenger});
     }
     const std::size_t other = challenger_wins ? king_ : challenger;

@@ -25,7 +25,7 @@ using Pairing =
     std::function<Expected<std::optional<worker::CompareReply>>(const Trial& a, const Trial& b)>;
 
 // `trials` are all ok and not empty; `default_index` is where the default config is, if it worked.
-// A tie goes to the one with fewer resources. The default config is only beaten by what was no
+// Within 0.2 % the one with fewer resources wins. The default config is only beaten by what was no
 // slower when the two were last timed. Errors are those of `pairing`.
 Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
                           const Pairing& pairing);

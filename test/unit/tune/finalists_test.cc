@@ -1,12 +1,17 @@
 #include "autotune/tune/finalists.h"
 
+#include "kernels/kernel.h"
 #include "test/support/catch.h"
 
 namespace autotune::tune {
 namespace {
 
-Trial trial(double us, std::int64_t smem) {
+Trial trial(double us, std::int64_t smem, int block_n = 16) {
   Trial trial;
+  const std::string text = "mma:block_m=16,block_n=" + std::to_string(block_n);
+  const auto config = parse_config(text, *find_family("gemm"));
+  REQUIRE(config);
+  trial.config = *config;
   trial.measurement.median_us = us;
   trial.predicted.smem_bytes = smem;
   return trial;
@@ -59,14 +64,37 @@ TEST_CASE("the pairing overrules what was measured before") {
 
 TEST_CASE("a tie goes to fewer resources and is said to be one") {
   std::vector<Trial> trials{trial(10, 9), trial(10.1, 1)};
-  const auto standing = settle(trials, std::nullopt, replies({{10, 10.02, 0.01}}));
+  const auto standing = settle(trials, std::nullopt, replies({{10, 10.01, 0.01}}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK(standing->tie);
 }
 
+TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
+  for (const double challenger : {10.03, 9.97}) {
+    std::vector<Trial> trials{trial(10, 5), trial(10.1, challenger > 10 ? 1 : 9)};
+    const auto standing = settle(trials, std::nullopt, replies({{10, challenger, 0.01}}));
+    REQUIRE(standing);
+    CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
+    CHECK(standing->tie);
+  }
+}
+
+TEST_CASE("ten finalists, three of one tile shape at most") {
+  const Bout lost{10, 11, 0.001};
+  std::vector<Trial> trials;
+  for (int i = 0; i < 5; ++i) trials.push_back(trial(10 + 0.01 * i, 5));
+  int asked = 0;
+  REQUIRE(settle(trials, std::nullopt, replies({lost, lost}, &asked)));
+  CHECK(asked == 2);
+  for (int i = 1; i < 12; ++i) trials.push_back(trial(10.1 + 0.01 * i, 5, 16 * i));
+  asked = 0;
+  REQUIRE(settle(trials, std::nullopt, replies(std::vector<Bout>(9, lost), &asked)));
+  CHECK(asked == 9);
+}
+
 TEST_CASE("the default config is not beaten by a tie that was slower") {
-  for (const double challenger : {10.02, 9.98}) {
+  for (const double challenger : {10.01, 9.99}) {
     std::vector<Trial> trials{trial(10.1, 9), trial(10, 1)};  // the default needs more
     const auto standing = settle(trials, 0, replies({{challenger, 10.0, 0.01}}));
     REQUIRE(standing);
