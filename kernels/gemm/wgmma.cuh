@@ -162,8 +162,10 @@ __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map
   }
 }
 
-__device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
-                                        ClusterPlace place, u32 tiles, int k_tiles) {
+// Starts the loads of k tile `step` of a tile of C into a stage whose readers are done.
+__device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
+                                           ClusterPlace place, u32 at, int first_m, int first_n,
+                                           int step) {
   // A's tile is needed by the blocks of this row of the cluster, B's by those of this column.
   u16 row_blocks = 0;
   u16 column_blocks = 0;
@@ -172,22 +174,48 @@ __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& sha
 #pragma unroll
   for (int m = 0; m < CLUSTER_M; ++m) column_blocks |= u16(1 << (place.n * CLUSTER_M + m));
 
+  const u32 full = shared_address(&shared.full[at]);
+  barrier_expect(full, sizeof(Stage));
+  Stage& stage = shared.stages[at];
+  load_operand<TileA, A_K_MAJOR, CLUSTER_N>(shared_address(&stage.a), args.map_a, first_m,
+                                            step * BLOCK_K, place.n, row_blocks, full);
+  load_operand<TileB, B_K_MAJOR, CLUSTER_M>(shared_address(&stage.b), args.map_b, first_n,
+                                            step * BLOCK_K, place.m, column_blocks, full);
+}
+
+// The first loads of the block, in one straight line behind the kernel's entry: at cold caches the
+// instructions come from DRAM as well, and every jump waits for them. More of them would be in the
+// way of the first.
+constexpr int kOpening = 2;
+static_assert(STAGES >= kOpening, "the ring holds what opens it");
+
+__device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
+                                          ClusterPlace place, int k_tiles) {
+  const TileIndex tile = tile_of(blockIdx.x / kCluster, args.gemm);
+  const int first_m = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
+  const int first_n = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
+#pragma unroll
+  for (int i = 0; i < kOpening; ++i) {
+    if (i < k_tiles) load_stage(args, shared, place, u32(i), first_m, first_n, i);
+  }
+}
+
+// All loads but those that opened the ring.
+__device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
+                                        ClusterPlace place, u32 tiles, int k_tiles) {
+  int step = min(k_tiles, kOpening);
   RingPosition at{0, 1};  // the first pass waits for nobody
+  at.advance(u32(step));
   for (u32 id = blockIdx.x / kCluster; id < tiles; id += gridDim.x / kCluster) {
     const TileIndex tile = tile_of(id, args.gemm);
     const int first_m = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
     const int first_n = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
-    for (int i = 0; i < k_tiles; ++i) {
-      const u32 full = shared_address(&shared.full[at.stage]);
+    for (; step < k_tiles; ++step) {
       barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-      barrier_expect(full, sizeof(Stage));
-      Stage& stage = shared.stages[at.stage];
-      load_operand<TileA, A_K_MAJOR, CLUSTER_N>(shared_address(&stage.a), args.map_a, first_m,
-                                                i * BLOCK_K, place.n, row_blocks, full);
-      load_operand<TileB, B_K_MAJOR, CLUSTER_M>(shared_address(&stage.b), args.map_b, first_n,
-                                                i * BLOCK_K, place.m, column_blocks, full);
+      load_stage(args, shared, place, at.stage, first_m, first_n, step);
       at.advance();
     }
+    step = 0;
   }
 }
 
@@ -437,9 +465,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 
   const u32 tiles = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
+  if (threadIdx.x == 0) open_ring(args, shared, place, k_tiles);
   if (warpgroup == 0) {
     if constexpr (PRODUCER_REGISTERS > 0) give_registers<PRODUCER_REGISTERS>();
-    if (kCluster == 1 && threadIdx.x < 32) {  // the first copies need not wait for the consumers
+    if (kCluster == 1 && threadIdx.x < 32) {  // only the consumers wait for the barriers
       __syncwarp();
       block_arrive<32 + CONSUMERS * 128>();
     }
