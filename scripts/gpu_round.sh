@@ -11,6 +11,7 @@
 #   --export     the winners as OUT/tuned/<gpu>.yaml, for configs/tuned
 #   --endurance  1000 launches of every winner of configs/tuned, each bit-equal to the first
 #   --sustain    two problems for 2 s each without a pause beside cuBLAS
+#   --hot        the same two tuned and timed in hot mode, in a loop
 #   --startup    what a program waits for the library (scripts/portable.sh session_benchmark)
 # Environment: SUITE (gemm), VARIANTS (bf16:tn; a list of DTYPE:LAYOUT), BUDGET (seconds of tuning per
 # problem, 20), PART_LIMIT (seconds per part, 540), BIN (build/portable/bin). Each part runs though
@@ -108,6 +109,15 @@ else
           read -r m n k <<<"$mnk"
           part "sustain_$m" "$bin/autotune" bench gemm --m "$m" --n "$n" --k "$k" \
             --baseline cublas --sustain 2 --json "$out/sustain_$m.json"
+        done
+        ;;
+      --hot)
+        for mnk in "2048 11008 4096" "8192 8192 8192"; do
+          read -r m n k <<<"$mnk"
+          shape=(--m "$m" --n "$n" --k "$k" --mode hot)
+          part "tune_hot_$m" "$bin/autotune" tune gemm "${shape[@]}" --budget "${BUDGET:-20}"
+          part "hot_$m" "$bin/autotune" bench gemm "${shape[@]}" --baseline cublas \
+            --json "$out/hot_$m.json"
         done
         ;;
       --startup) part startup "$bin/session_benchmark" ;;

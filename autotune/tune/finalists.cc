@@ -14,9 +14,9 @@ namespace {
 
 // Clocks drift from trial to trial by more than configs differ, so the final is wide: as many as
 // can be timed in kSeconds, three at least.
-constexpr std::size_t kFinalists = 10;
+constexpr std::size_t kFinalists = 12;
 constexpr std::size_t kAtLeast = 3;
-constexpr std::size_t kOfShape = 3;  // with the same tile, which differ least
+constexpr std::size_t kOfShape = 4;  // with the same tile, which differ least
 constexpr std::chrono::seconds kSeconds{1};
 // What is further behind than this was not held back by noise.
 constexpr double kWithin = 1.05;

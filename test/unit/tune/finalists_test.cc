@@ -80,17 +80,17 @@ TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   }
 }
 
-TEST_CASE("ten finalists, three of one tile shape at most") {
+TEST_CASE("twelve finalists, four of one tile shape at most") {
   const Bout lost{10, 11, 0.001};
   std::vector<Trial> trials;
   for (int i = 0; i < 5; ++i) trials.push_back(trial(10 + 0.01 * i, 5));
   int asked = 0;
-  REQUIRE(settle(trials, std::nullopt, replies({lost, lost}, &asked)));
-  CHECK(asked == 2);
-  for (int i = 1; i < 12; ++i) trials.push_back(trial(10.1 + 0.01 * i, 5, 16 * i));
+  REQUIRE(settle(trials, std::nullopt, replies({lost, lost, lost}, &asked)));
+  CHECK(asked == 3);
+  for (int i = 1; i < 14; ++i) trials.push_back(trial(10.1 + 0.01 * i, 5, 16 * i));
   asked = 0;
-  REQUIRE(settle(trials, std::nullopt, replies(std::vector<Bout>(9, lost), &asked)));
-  CHECK(asked == 9);
+  REQUIRE(settle(trials, std::nullopt, replies(std::vector<Bout>(11, lost), &asked)));
+  CHECK(asked == 11);
 }
 
 TEST_CASE("the default config is not beaten by a tie that was slower") {
