@@ -14,12 +14,16 @@ namespace {
 
 // Clocks drift from trial to trial by more than configs differ, so the final is wide: as many as
 // can be timed in kSeconds, three at least.
-constexpr std::size_t kFinalists = 12;
+constexpr std::size_t kFinalists = 16;
 constexpr std::size_t kAtLeast = 3;
 constexpr std::size_t kOfShape = 4;  // with the same tile, which differ least
-constexpr std::chrono::seconds kSeconds{1};
+constexpr std::chrono::milliseconds kSeconds{1500};
 // What is further behind than this was not held back by noise.
-constexpr double kWithin = 1.05;
+constexpr double kWithin = 1.1;
+// A few pairs tell who is beaten by more than kBeaten; the rest take as many as it needs.
+constexpr int kFirstPairs = 8;
+constexpr int kPairs = 30;
+constexpr double kBeaten = 0.01;
 // Two whose times differ by less are as good as each other.
 constexpr double kSame = 0.002;
 // The default's time may stem from an earlier run, and clocks drift more than configs do.
@@ -76,7 +80,10 @@ class Final {
   double us(std::size_t i) const { return trials_[i].measurement.median_us; }
 
   Expected<void> duel(std::size_t challenger) {
-    const auto reply = pairing_(trials_[king_], trials_[challenger]);
+    auto reply = pairing_(trials_[king_], trials_[challenger], kFirstPairs);
+    const bool open =
+        reply && *reply && (*reply)->outcome == Outcome::ok && (*reply)->ratio < 1 + kBeaten;
+    if (open) reply = pairing_(trials_[king_], trials_[challenger], kPairs);
     if (!reply) return tl::unexpected(reply.error());
     bool challenger_wins = us(challenger) < us(king_);
     if (*reply && (*reply)->outcome == Outcome::ok) {

@@ -19,10 +19,10 @@ struct Standing {
   std::set<std::size_t> timed_again;  // their measurements are now those of their last pairing
 };
 
-// Times two trials in interleaved pairs; nullopt where that is not possible (no time left, a lost
-// worker), and what was measured before decides.
-using Pairing =
-    std::function<Expected<std::optional<worker::CompareReply>>(const Trial& a, const Trial& b)>;
+// Times two trials in so many interleaved pairs; nullopt where that is not possible (no time left,
+// a lost worker), and what was measured before decides.
+using Pairing = std::function<Expected<std::optional<worker::CompareReply>>(
+    const Trial& a, const Trial& b, int pairs)>;
 
 // `trials` are all ok and not empty; `default_index` is where the default config is, if it worked.
 // Within 0.2 % the one with fewer resources wins. The default config is only beaten by what was no

@@ -62,12 +62,14 @@ bool Session::out_of_time() const {
   return tools_.stop || (budget > 0 && elapsed_s() > budget);
 }
 
-Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, const Trial& b) {
+Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, const Trial& b,
+                                                            int pairs) {
   const std::optional<worker::CompareReply> none;
   if (out_of_time()) return none;
   worker::CompareRequest request;
   request.id = ++pairings_;
   request.problem = plan_.problem;
+  request.pairs = pairs;
   request.options.seed = tools_.options.seed;
   request.options.max_sms = tools_.options.limits.max_sms;
   request.config_a = to_string(a.config);
@@ -105,7 +107,8 @@ Expected<TuneResult> Session::conclude() {
     return tl::unexpected(nothing_worked());
   }
   const auto standing =
-      settle(good_, default_good_, [this](const Trial& a, const Trial& b) { return pair(a, b); });
+      settle(good_, default_good_,
+             [this](const Trial& a, const Trial& b, int pairs) { return pair(a, b, pairs); });
   if (!standing) return tl::unexpected(standing.error());
   ensure_run();
   for (const std::size_t i : standing->timed_again) ledger_.record(good_[i], good_hashes_[i]);

@@ -76,7 +76,7 @@ class Session {
   // result.cc: the end
   Expected<TuneResult> conclude();
   bool out_of_time() const;
-  Expected<std::optional<worker::CompareReply>> pair(const Trial& a, const Trial& b);
+  Expected<std::optional<worker::CompareReply>> pair(const Trial& a, const Trial& b, int pairs);
   bool may_crown(const Trial& winner, const std::string& hash) const;
   cache::RunInfo run_info();
   Error nothing_worked() const;

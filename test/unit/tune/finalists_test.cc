@@ -17,7 +17,8 @@ Trial trial(double us, std::int64_t smem, int block_n = 16) {
   return trial;
 }
 
-// Replies with fixed medians and an interval of the given half width around their ratio.
+// Replies with fixed medians and an interval of the given half width around their ratio; the same
+// again to those who ask for more pairs.
 struct Bout {
   double a;
   double b;
@@ -25,10 +26,12 @@ struct Bout {
 };
 Pairing replies(std::vector<Bout> bouts, int* asked = nullptr) {
   return [bouts = std::move(bouts), next = std::size_t{0}, asked](
-             const Trial&, const Trial&) mutable -> Expected<std::optional<worker::CompareReply>> {
-    REQUIRE(next < bouts.size());
-    const Bout& bout = bouts[next++];
-    if (asked) ++*asked;
+             const Trial&, const Trial&,
+             int pairs) mutable -> Expected<std::optional<worker::CompareReply>> {
+    const bool again = pairs == 30;
+    if (!again) REQUIRE(next < bouts.size());
+    const Bout& bout = again ? bouts[next - 1] : bouts[next++];
+    if (asked && !again) ++*asked;
     worker::CompareReply reply;
     reply.a.median_us = bout.a;
     reply.b.median_us = bout.b;
@@ -80,17 +83,17 @@ TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   }
 }
 
-TEST_CASE("twelve finalists, four of one tile shape at most") {
+TEST_CASE("sixteen finalists, four of one tile shape at most") {
   const Bout lost{10, 11, 0.001};
   std::vector<Trial> trials;
   for (int i = 0; i < 5; ++i) trials.push_back(trial(10 + 0.01 * i, 5));
   int asked = 0;
   REQUIRE(settle(trials, std::nullopt, replies({lost, lost, lost}, &asked)));
   CHECK(asked == 3);
-  for (int i = 1; i < 14; ++i) trials.push_back(trial(10.1 + 0.01 * i, 5, 16 * i));
+  for (int i = 1; i < 18; ++i) trials.push_back(trial(10.1 + 0.01 * i, 5, 16 * i));
   asked = 0;
-  REQUIRE(settle(trials, std::nullopt, replies(std::vector<Bout>(11, lost), &asked)));
-  CHECK(asked == 11);
+  REQUIRE(settle(trials, std::nullopt, replies(std::vector<Bout>(15, lost), &asked)));
+  CHECK(asked == 15);
 }
 
 TEST_CASE("the default config is not beaten by a tie that was slower") {
@@ -115,12 +118,27 @@ TEST_CASE("the default is timed beside a winner that came close to it") {
   CHECK_FALSE(standing->tie);
 }
 
+TEST_CASE("who is beaten by more than 1 % is not timed any longer") {
+  for (const double challenger : {10.05, 10.2}) {
+    std::vector<int> asked;
+    std::vector<Trial> trials{trial(10, 5), trial(10.1, 5)};
+    const Pairing pairing = [&, reply = replies({{10, challenger, 0.001}})](
+                                const Trial& a, const Trial& b, int pairs) {
+      asked.push_back(pairs);
+      return reply(a, b, pairs);
+    };
+    REQUIRE(settle(trials, std::nullopt, pairing));
+    CHECK(asked == (challenger > 10.1 ? std::vector{8} : std::vector{8, 30}));
+  }
+}
+
 TEST_CASE("where no pairing is possible the first measurement decides") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
-  const auto standing = settle(
-      trials, 0, [](const Trial&, const Trial&) -> Expected<std::optional<worker::CompareReply>> {
-        return std::optional<worker::CompareReply>();
-      });
+  const auto standing =
+      settle(trials, 0,
+             [](const Trial&, const Trial&, int) -> Expected<std::optional<worker::CompareReply>> {
+               return std::optional<worker::CompareReply>();
+             });
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK_FALSE(standing->tie);
@@ -128,10 +146,11 @@ TEST_CASE("where no pairing is possible the first measurement decides") {
 
 TEST_CASE("an error of the pairing ends the final") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
-  const auto standing = settle(
-      trials, 0, [](const Trial&, const Trial&) -> Expected<std::optional<worker::CompareReply>> {
-        return fail(ErrorCode::no_gpu, "gone");
-      });
+  const auto standing =
+      settle(trials, 0,
+             [](const Trial&, const Trial&, int) -> Expected<std::optional<worker::CompareReply>> {
+               return fail(ErrorCode::no_gpu, "gone");
+             });
   REQUIRE_FALSE(standing);
   CHECK(standing.error().code == ErrorCode::no_gpu);
 }
