@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autotune/types.h"
+#include "kernels/model_coefficients.h"
 
 namespace autotune {
 
@@ -71,6 +72,8 @@ struct DeviceSpec {
   double launch_us = 0;                 // an empty kernel between two events
   double measured_f16_bf16_tflops = 0;  // sustained in short bursts on random inputs
   std::vector<ReadPoint> cold_read_us;  // time to read so many MiB from cold DRAM, ascending
+
+  ModelCoefficients model;  // fitted to such a GPU where somebody did, else the defaults
 };
 
 // "NVIDIA H100 80GB HBM3" -> "nvidia-h100-80gb-hbm3".

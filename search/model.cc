@@ -12,35 +12,23 @@
 namespace autotune::search {
 namespace {
 
-// Rates that no data sheet gives. Per clock and SM; shared memory from the CUDA programming guide
-// (32 banks x 4 bytes), the rest rounded from published microbenchmarks of A100 and H100. They
-// decide between configs of one device, so what matters is their order of magnitude.
-constexpr double kSmemBytesPerClock = 128;
 constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
-constexpr double kStoreBytesPerClock = 32;
-constexpr double kClocksPerCopy = 4;  // of one warp's 16-byte copies: 512 bytes
-constexpr double kL2LatencyClocks = 300;
-constexpr double kDramLatencyClocks = 700;  // on top of L2's
-constexpr double kPrologueClocks = 200;     // index arithmetic before the first load
-constexpr double kClusterClocks = 1500;     // blocks of a cluster start and end together
-constexpr double kEpilogueClocks = 400;     // barrier, and the last store's way out
-constexpr double kL2Share = 0.5;            // of L2 that operands keep: it has two halves
-constexpr double kDramShare = 0.9;          // of the peak; H200, cold: 86 MiB at 4.3 TB/s
-constexpr double kLaunchUs = 2.8;           // an empty kernel on an H200
-constexpr double kUnknownTflops = 1;        // where a device file knows no rate at all
+constexpr double kUnknownTflops = 1;              // where a device file knows no rate at all
 
 // What differs between kernels whose warps load and multiply by turns and those where a warp of its
-// own keeps the copy engine busy. The L2 port carries 64 bytes per clock.
+// own keeps the copy engine busy.
 struct Style {
+  double tensor_share;
   double l2_bytes_per_clock;
-  double step_clocks;  // wait and barrier between two k tiles
-  int doublings;       // sharpness of the maximum below: the norm of 2^doublings
+  double step_clocks;
+  int doublings;  // sharpness of the maximum below: the norm of 2^doublings
 };
-constexpr Style kByTurns{48, 40, 2};
-constexpr Style kAsynchronous{64, 0, 4};
 
-const Style& style_of(const Work& work) { return work.asynchronous ? kAsynchronous : kByTurns; }
+Style style_of(const Work& work, const ModelCoefficients& model) {
+  if (work.asynchronous) return {model.ahead_tensor_share, model.ahead_l2_bytes_per_clock, 0, 4};
+  return {model.turns_tensor_share, model.turns_l2_bytes_per_clock, model.turns_step_clocks, 2};
+}
 
 // A maximum with a rounded corner: units that are nearly as busy as the busiest get in its way.
 double busiest(const Style& style, std::initializer_list<double> units) {
@@ -56,13 +44,15 @@ double busiest(const Style& style, std::initializer_list<double> units) {
   return most * sum;
 }
 
-double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work) {
-  if (work.unit == Work::Unit::ffma) return device.fp32_tflops * work.unit_rate;
+double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, const Style& style) {
+  if (work.unit == Work::Unit::ffma) {
+    return device.fp32_tflops * work.unit_rate * device.model.ffma_share;
+  }
   const bool half = dtype == DType::bf16 || dtype == DType::fp16;
   const double peak = (half ? device.f16_bf16_tflops : device.tf32_tflops) * work.unit_rate;
   // Power, not the instruction, may be the ceiling; it is known where somebody measured it.
   const bool capped = half && device.measured_f16_bf16_tflops > 0;
-  return capped ? std::min(peak, device.measured_f16_bf16_tflops) : peak;
+  return style.tensor_share * (capped ? std::min(peak, device.measured_f16_bf16_tflops) : peak);
 }
 
 struct Machine {
@@ -72,14 +62,15 @@ struct Machine {
   double dram_bytes_per_clock;  // of the whole device
 };
 
-Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, int max_sms) {
+Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, const Style& style,
+                   int max_sms) {
   const double all_sms = std::max(1, device.sm_count);
   const double clocks_per_us = device.boost_mhz > 0 ? device.boost_mhz : 1000;
-  const double tflops = peak_tflops(device, dtype, work);
+  const double tflops = peak_tflops(device, dtype, work, style);
   const double gb_per_s = device.dram_gb_per_s > 0 ? device.dram_gb_per_s : 100;
   return {max_sms > 0 ? std::min<double>(max_sms, all_sms) : all_sms, clocks_per_us,
           (tflops > 0 ? tflops : kUnknownTflops) * 1e6 / all_sms / clocks_per_us,
-          gb_per_s * 1e3 * kDramShare / clocks_per_us};
+          gb_per_s * 1e3 * device.model.dram_share / clocks_per_us};
 }
 
 // How the blocks of the launch spread over the SMs.
@@ -114,7 +105,7 @@ Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& d
 double dram_bytes(const Work& work, const DeviceSpec& device, const Machine& machine,
                   const Waves& waves, TimingMode mode) {
   const double operands = work.a_bytes + work.b_bytes;
-  const double cache = kL2Share * static_cast<double>(device.l2_bytes);
+  const double cache = device.model.l2_share * static_cast<double>(device.l2_bytes);
   const bool stays = mode == TimingMode::hot && operands + work.c_bytes <= cache;
   if (stays) return 0;
 
@@ -148,8 +139,9 @@ struct Step {
   double in_flight;  // k tiles whose loads are under way at once
 };
 
+// `from_dram`: the share of its loads that miss L2.
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
-             double dram_share) {
+             const ModelCoefficients& model, const Style& style, double from_dram) {
   // What does not fit in registers is stored and read once per k tile.
   const int registers =
       resources.role_registers > 0 ? resources.role_registers : resources.registers;
@@ -163,10 +155,10 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
     multiply += (smem_bytes / kSmemBytesPerInstruction + copies) / kIssuesPerClock;
   }
   return {multiply,
-          smem_bytes / kSmemBytesPerClock,
-          work.load_bytes_per_k_tile / style_of(work).l2_bytes_per_clock,
-          copies * kClocksPerCopy,
-          kL2LatencyClocks + dram_share * kDramLatencyClocks,
+          smem_bytes / model.smem_bytes_per_clock,
+          work.load_bytes_per_k_tile / style.l2_bytes_per_clock,
+          copies * model.clocks_per_copy,
+          model.l2_latency_clocks + from_dram * model.dram_latency_clocks,
           static_cast<double>(std::max(1, work.stages - 1))};
 }
 
@@ -175,8 +167,8 @@ double clocks_between_loads(const Step& step, double blocks) {
 }
 
 // Clocks that an SM with `blocks` resident blocks takes for one k tile of each.
-double clocks_of_step(const Step& step, const Work& work, int sub_partitions, double blocks) {
-  const Style& style = style_of(work);
+double clocks_of_step(const Step& step, const Work& work, const Style& style, int sub_partitions,
+                      double blocks) {
   const auto units = [&](double resident) {
     // A sub-partition without a warp multiplies nothing.
     const double idle = std::max(1.0, sub_partitions / (resident * std::max(1, work.warps)));
@@ -197,38 +189,40 @@ struct Prediction {
 Prediction predict(const Config& config, const Problem& problem, const DeviceSpec& device,
                    const Resources& resources, int max_sms) {
   const Work work = config.kernel->work(config, problem, device);
-  const Machine machine = machine_of(device, problem.dtype, work, max_sms);
+  const ModelCoefficients& model = device.model;
+  const Style style = style_of(work, model);
+  const Machine machine = machine_of(device, problem.dtype, work, style, max_sms);
   const Waves waves = waves_of(work, resources, device, machine);
   const double per_us = machine.clocks_per_us;
 
   const double dram = dram_bytes(work, device, machine, waves, problem.mode);
   const double loads = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
                        static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
-  const Step step = step_of(work, resources, machine, std::min(1.0, dram / std::max(1.0, loads)));
+  const Step step =
+      step_of(work, resources, machine, model, style, std::min(1.0, dram / std::max(1.0, loads)));
 
   const int parts = device.limits.sub_partitions;
-  double sm_clocks = waves.full * clocks_of_step(step, work, parts, waves.resident);
-  if (waves.tail > 0) sm_clocks += clocks_of_step(step, work, parts, waves.tail);
+  double sm_clocks = waves.full * clocks_of_step(step, work, style, parts, waves.resident);
+  if (waves.tail > 0) sm_clocks += clocks_of_step(step, work, style, parts, waves.tail);
   sm_clocks *= waves.k_steps;
   const double dram_clocks = dram / machine.dram_bytes_per_clock;
 
   // The first wave starts and ends with idle units; in later ones resident blocks fill the gaps.
   const double exposed = 1 + (waves.count() - 1) / waves.resident;
-  const double first_load = kL2LatencyClocks + kDramLatencyClocks;
-  double fill = kPrologueClocks + first_load + step.issue * (work.stages - 1);
-  if (resources.cluster > 1) fill += kClusterClocks;
+  const double first_load = model.l2_latency_clocks + model.dram_latency_clocks;
+  double fill = model.prologue_clocks + first_load + step.issue * (work.stages - 1);
+  if (resources.cluster > 1) fill += model.cluster_clocks;
   const double together = waves.full > 0 ? waves.resident : waves.tail;
-  const double store = together * work.store_bytes_per_tile / kStoreBytesPerClock;
+  const double store = together * work.store_bytes_per_tile / model.store_bytes_per_clock;
 
   Prediction us{};
-  us.launch = device.launch_us > 0 ? device.launch_us : kLaunchUs;
+  us.launch = device.launch_us > 0 ? device.launch_us : model.launch_us;
   us.fill = (work.asynchronous ? 1 : exposed) * fill / per_us;
-  us.main_loop = busiest(style_of(work), {sm_clocks, dram_clocks}) / per_us;
-  us.epilogue = (work.epilogue_overlaps ? 1 : exposed) * (kEpilogueClocks + store) / per_us;
+  us.main_loop = busiest(style, {sm_clocks, dram_clocks}) / per_us;
+  us.epilogue = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
   if (work.split_k > 1) {
     const double bytes = 2 * static_cast<double>(resources.workspace_bytes);
-    us.reduction =
-        (2 * first_load + bytes / (machine.sms * style_of(work).l2_bytes_per_clock)) / per_us;
+    us.reduction = (2 * first_load + bytes / (machine.sms * style.l2_bytes_per_clock)) / per_us;
   }
   const double block_steps =
       (waves.full * waves.resident + waves.tail) * waves.k_steps / per_us;  // of the fullest SM

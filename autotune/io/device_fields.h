@@ -57,6 +57,14 @@ void visit_tensor_peaks(Device& device, Visit&& visit) {
   visit("tf32_tflops", device.tf32_tflops);
 }
 
+// visit(name, member, least value, most), for the performance model's coefficients.
+template <class Model, class Visit>
+void visit_model(Model& model, Visit&& visit) {
+  for (const Coefficient& each : model_coefficients()) {
+    visit(each.name, model.*each.member, each.lo, each.hi);
+  }
+}
+
 struct FeatureName {
   std::string_view name;
   Feature feature;

@@ -121,6 +121,16 @@ Expected<void> read_measured(const YamlNode& node, const std::string& origin, De
   return map.finish();
 }
 
+// `model:` replaces the defaults of whatever coefficients it names.
+Expected<void> read_model(const YamlNode& node, const std::string& origin,
+                          ModelCoefficients& model) {
+  YamlMap map(node, origin, "model");
+  visit_model(model, [&map](std::string_view name, double& member, double lo, double hi) {
+    if (map.has(name)) member = map.number(name, lo, hi);
+  });
+  return map.finish();
+}
+
 std::string known_ccs(const std::vector<ArchLimits>& capabilities) {
   std::string list;
   for (const ArchLimits& limits : capabilities) {
@@ -181,6 +191,7 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
   if (map.has("derived")) device.derived = map.names("derived", marked);
   const YamlNode* limits = map.find("limits");
   const YamlNode* measured = map.find("measured");
+  const YamlNode* model = map.find("model");
   const auto capability = std::find_if(capabilities.begin(), capabilities.end(),
                                        [cc](const ArchLimits& row) { return row.cc == cc; });
   if (capability != capabilities.end()) {
@@ -196,6 +207,10 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
   }
   if (measured != nullptr) {
     const auto done = read_measured(*measured, origin, device);
+    if (!done) return tl::unexpected(done.error());
+  }
+  if (model != nullptr) {
+    const auto done = read_model(*model, origin, device.model);
     if (!done) return tl::unexpected(done.error());
   }
   return device;

@@ -77,6 +77,9 @@ std::string device_assignments(const DeviceSpec& device) {
     points += fmt::format("{{{}, {}}}, ", point.mib, point.us);
   }
   assign("cold_read_us", "{" + points + "}");
+  visit_model(device.model, [&out](std::string_view name, double value, double, double) {
+    out += fmt::format("    row.model.{} = {};\n", name, value);
+  });
   return out + limits_assignments(device.limits, "row.limits");
 }
 

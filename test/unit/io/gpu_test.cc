@@ -155,6 +155,19 @@ TEST_CASE("mistakes in a GPU's file name file and line") {
   CHECK_THAT(error_of(none), Catch::Matchers::StartsWith("g.yaml:3: sm_count: expected"));
 }
 
+TEST_CASE("the model's coefficients are optional, bounded, and the rest keep their defaults") {
+  const auto plain = parse(kGpu);
+  REQUIRE(plain);
+  CHECK(plain->model == ModelCoefficients{});
+  const auto device = parse(kGpu + "model: {dram_share: 0.8, launch_us: 4}\n");
+  REQUIRE(device);
+  CHECK(device->model.dram_share == 0.8);
+  CHECK(device->model.launch_us == 4);
+  CHECK(device->model.l2_share == ModelCoefficients{}.l2_share);
+  CHECK_THAT(error_of(kGpu + "model: {dram_share: 1.2}\n"), HasText("dram_share"));
+  CHECK_THAT(error_of(kGpu + "model: {dram_shore: 0.8}\n"), HasText("dram_shore"));
+}
+
 TEST_CASE("mistakes in the table of compute capabilities name file and line") {
   const std::string text = config_text("gpus/compute_capabilities.yaml");
   const auto with = [&text](const std::string& from, const std::string& to) {

@@ -144,6 +144,30 @@ TEST_CASE("a hot problem that fits in L2 is no slower than a cold one") {
   CHECK(plan_on(kH200, problem).default_config().predicted_us < cold);
 }
 
+TEST_CASE("every coefficient lies within its bounds and moves some prediction") {
+  const Problem problems[] = {gemm(4096, 4096, 4096), gemm(16, 4096, 4096),
+                              gemm(1024, 1024, 1024, DType::fp32), gemm(64, 1000, 8192)};
+  for (const Coefficient& coefficient : model_coefficients()) {
+    INFO(coefficient.name);
+    DeviceSpec device = device_named(kH200);
+    device.launch_us = 0;
+    CHECK(device.model.*coefficient.member >= coefficient.lo);
+    CHECK(device.model.*coefficient.member <= coefficient.hi);
+    DeviceSpec changed = device;
+    changed.model.*coefficient.member *= 0.6;
+    bool moved = false;
+    for (const Problem& problem : problems) {
+      const Plan plan = plan_on(kH200, problem);
+      for (std::size_t i = 0; i < plan.survivors.size() && !moved; i += 50) {
+        const Candidate& each = plan.survivors[i];
+        moved = predict_us(each.config, problem, device, each.resources, 0) !=
+                predict_us(each.config, problem, changed, each.resources, 0);
+      }
+    }
+    CHECK(moved);
+  }
+}
+
 TEST_CASE("the terms add up to the prediction") {
   const Plan plan = plan_on(kH200, gemm(1000, 1524, 4096));
   const Candidate& best = plan.default_config();

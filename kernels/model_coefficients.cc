@@ -1,0 +1,32 @@
+#include "kernels/model_coefficients.h"
+
+namespace autotune {
+namespace {
+
+using Model = ModelCoefficients;
+
+constexpr Coefficient kCoefficients[] = {
+    {"launch_us", &Model::launch_us, 0.5, 20},
+    {"prologue_clocks", &Model::prologue_clocks, 20, 5000},
+    {"cluster_clocks", &Model::cluster_clocks, 50, 10000},
+    {"epilogue_clocks", &Model::epilogue_clocks, 40, 5000},
+    {"l2_latency_clocks", &Model::l2_latency_clocks, 100, 1500},
+    {"dram_latency_clocks", &Model::dram_latency_clocks, 100, 4000},
+    {"smem_bytes_per_clock", &Model::smem_bytes_per_clock, 32, 256},
+    {"store_bytes_per_clock", &Model::store_bytes_per_clock, 4, 128},
+    {"clocks_per_copy", &Model::clocks_per_copy, 0.5, 40},
+    {"l2_share", &Model::l2_share, 0.1, 1},
+    {"dram_share", &Model::dram_share, 0.5, 1},
+    {"ffma_share", &Model::ffma_share, 0.3, 1.6},
+    {"turns_tensor_share", &Model::turns_tensor_share, 0.3, 1.6},
+    {"turns_l2_bytes_per_clock", &Model::turns_l2_bytes_per_clock, 8, 128},
+    {"turns_step_clocks", &Model::turns_step_clocks, 4, 800},
+    {"ahead_tensor_share", &Model::ahead_tensor_share, 0.3, 1.6},
+    {"ahead_l2_bytes_per_clock", &Model::ahead_l2_bytes_per_clock, 8, 128},
+};
+
+}  // namespace
+
+std::span<const Coefficient> model_coefficients() { return kCoefficients; }
+
+}  // namespace autotune

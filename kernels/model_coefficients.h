@@ -1,0 +1,51 @@
+// The numbers of the performance model (search/model.h) that no data sheet gives. `autotune
+// calibrate` fits them to one GPU from measured trials, as `model:` of configs/gpus/*.yaml.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace autotune {
+
+// Clocks are the SM's, rates are of one SM. The defaults serve every GPU that nobody calibrated:
+// shared memory's from the CUDA programming guide (32 banks x 4 bytes), the rest rounded from
+// published microbenchmarks of A100 and H100, launch and DRAM as measured on an H200. They decide
+// between configs of one device, so what matters is their order of magnitude.
+struct ModelCoefficients {
+  double launch_us = 2.8;        // of an empty kernel, where `measured` does not say it
+  double prologue_clocks = 200;  // index arithmetic before the first load
+  double cluster_clocks = 1500;  // blocks of a cluster start and end together
+  double epilogue_clocks = 400;  // barrier, and the last store's way out
+  double l2_latency_clocks = 300;
+  double dram_latency_clocks = 700;  // on top of L2's
+  double smem_bytes_per_clock = 128;
+  double store_bytes_per_clock = 32;
+  double clocks_per_copy = 4;  // of one warp's 16-byte copies: 512 bytes
+  double l2_share = 0.5;       // of L2 that operands keep: it has two halves
+  double dram_share = 0.9;     // of the peak; H200, cold: 86 MiB at 4.3 TB/s
+  double ffma_share = 1;       // of the fp32 peak that a kernel's own estimate of it reaches
+
+  // Kernels whose warps load and multiply by turns...
+  double turns_tensor_share = 1;  // of the tensor peak, as above
+  double turns_l2_bytes_per_clock = 48;
+  double turns_step_clocks = 40;  // wait and barrier between two k tiles
+  // ... and those where a warp of its own keeps the copy engine busy.
+  double ahead_tensor_share = 1;
+  double ahead_l2_bytes_per_clock = 64;  // what the L2 port carries
+
+  friend bool operator==(const ModelCoefficients&, const ModelCoefficients&) = default;
+};
+
+// A coefficient by name, and how far from its default a GPU may be before the value can no longer
+// mean what the name says.
+struct Coefficient {
+  std::string_view name;
+  double ModelCoefficients::*member;
+  double lo;
+  double hi;
+};
+
+// All of them, in the order of the struct.
+std::span<const Coefficient> model_coefficients();
+
+}  // namespace autotune
