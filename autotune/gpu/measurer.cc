@@ -57,6 +57,12 @@ void summarise(std::span<const double> samples, Measurement& out) {
   out.samples = static_cast<int>(samples.size());
 }
 
+// A config's figures, and the median of what was sampled in between.
+struct Timed {
+  Measurement measurement;
+  double reference_us = 0;
+};
+
 struct KeptKernel {
   std::string cubin;
   std::string entry;
@@ -85,8 +91,8 @@ struct Measurer::Impl {
   Result<void> warm_up();
   Result<std::vector<double>> sample(std::span<const Subject* const> order);
   Result<Subject> in_mode(Subject subject, TimingMode mode);
-  Result<Measurement> time(const Subject& subject, const StopRule& rule);
-  Result<Measurement> measure(const worker::MeasureRequest& request);
+  Result<Timed> time(const Subject& subject, const StopRule& rule, const Subject* reference);
+  Result<Timed> measure(const worker::MeasureRequest& request);
   Result<worker::CompareReply> compare(const worker::CompareRequest& request);
 };
 
@@ -190,37 +196,53 @@ Result<std::vector<double>> Measurer::Impl::sample(std::span<const Subject* cons
   return std::move(*times);
 }
 
-// Samples until the rule is content. A throttled round is taken once more after a pause.
-Result<Measurement> Measurer::Impl::time(const Subject& subject, const StopRule& rule) {
-  Measurement out;
+// Samples until the rule is content, each batch between two samples of the reference. A throttled
+// round is taken once more after a pause.
+Result<Timed> Measurer::Impl::time(const Subject& subject, const StopRule& rule,
+                                   const Subject* reference) {
+  Timed timed;
+  Measurement& out = timed.measurement;
   for (int round = 0; round < 2; ++round) {
     const ClockState before = nvml.read();
     std::vector<double> samples;
+    std::vector<double> in_between;
     StopRule::Decision decision = StopRule::Decision::more;
     while (decision == StopRule::Decision::more) {
-      const int count = std::min(rule.batch(samples), static_cast<int>(Timer::kMostAtOnce));
-      const std::vector<const Subject*> order(static_cast<std::size_t>(count), &subject);
+      const int count = std::min(rule.batch(samples), static_cast<int>(Timer::kMostAtOnce) - 2);
+      std::vector<const Subject*> order(static_cast<std::size_t>(count), &subject);
+      if (reference != nullptr) {
+        order.insert(order.begin(), reference);
+        order.push_back(reference);
+      }
       auto times = sample(order);
       if (!times) return tl::unexpected(times.error());
-      samples.insert(samples.end(), times->begin(), times->end());
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        (order[i] == reference ? in_between : samples).push_back((*times)[i]);
+      }
       decision = rule.decide(samples);
     }
     const ClockState after = nvml.read();
     summarise(samples, out);
+    timed.reference_us = median(in_between);
     out.raced = decision == StopRule::Decision::behind;
     out.sm_mhz = after.sm_mhz;
     out.throttled = before.throttled || after.throttled;
     if (!out.throttled) break;
     if (round == 0) std::this_thread::sleep_for(kCoolDown);
   }
-  return out;
+  return timed;
 }
 
-Result<Measurement> Measurer::Impl::measure(const worker::MeasureRequest& request) {
+Result<Timed> Measurer::Impl::measure(const worker::MeasureRequest& request) {
   const worker::MeasureOptions& options = request.options;
   if (auto ready = prepare_operands(request.problem, options.seed); !ready) {
     return tl::unexpected(ready.error());
   }
+  const auto reference_subject = [&] {
+    return subject(request.reference, request.reference_cubin, options.max_sms);
+  };
+  // The workspace moves when it grows, so the reference has asked for its own before.
+  const bool has_reference = !request.reference.empty() && reference_subject();
   auto cold = subject(request.config, request.cubin, options.max_sms);
   if (!cold) return tl::unexpected(cold.error());
   auto result = check(*cold);
@@ -230,11 +252,18 @@ Result<Measurement> Measurer::Impl::measure(const worker::MeasureRequest& reques
   }
   auto timed = in_mode(std::move(*cold), request.problem.mode);
   if (!timed) return tl::unexpected(timed.error());
-  auto measurement = time(*timed, rule_of(options));
-  if (!measurement) return measurement;
-  measurement->result_error = result->error;
-  measurement->max_error_ratio = result->max_ratio;
-  return measurement;
+  std::optional<Subject> reference;
+  if (has_reference) {
+    auto made = reference_subject();
+    auto ready = made ? in_mode(std::move(*made), request.problem.mode) : std::move(made);
+    if (!ready) return tl::unexpected(ready.error());
+    reference.emplace(std::move(*ready));
+  }
+  auto figures = time(*timed, rule_of(options), reference ? &*reference : nullptr);
+  if (!figures) return figures;
+  figures->measurement.result_error = result->error;
+  figures->measurement.max_error_ratio = result->max_ratio;
+  return figures;
 }
 
 Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareRequest& request) {
@@ -350,13 +379,14 @@ bool Measurer::lost() const { return impl_->bench.lost(); }
 
 worker::MeasureReply Measurer::measure(const worker::MeasureRequest& request) {
   worker::MeasureReply reply;
-  auto measurement = impl_->measure(request);
-  if (measurement) {
-    reply.measurement = *measurement;
+  auto timed = impl_->measure(request);
+  if (timed) {
+    reply.measurement = timed->measurement;
+    reply.reference_us = timed->reference_us;
   } else {
-    reply.outcome = measurement.error().outcome;
-    reply.verdict = measurement.error().verdict;
-    reply.log = std::move(measurement.error().log);
+    reply.outcome = timed.error().outcome;
+    reply.verdict = timed.error().verdict;
+    reply.log = std::move(timed.error().log);
   }
   reply.id = request.id;
   return reply;

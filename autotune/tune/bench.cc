@@ -116,8 +116,14 @@ class Bench {
 
   Expected<void> measure(std::size_t i, const Code& code) {
     BenchRow& row = rows_[i];
-    measurer_.submit(
-        {i, row.problem, to_string(row.config), code.image, code.actual, measure_options()});
+    worker::MeasureRequest request;
+    request.id = i;
+    request.problem = row.problem;
+    request.config = to_string(row.config);
+    request.cubin = code.image;
+    request.actual = code.actual;
+    request.options = measure_options();
+    measurer_.submit(request);
     while (true) {
       if (stop_) return stopped();
       auto reply = measurer_.poll(kTick);

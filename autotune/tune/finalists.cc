@@ -26,8 +26,8 @@ constexpr int kPairs = 30;
 constexpr double kBeaten = 0.01;
 // Two whose times differ by less are as good as each other.
 constexpr double kSame = 0.002;
-// The default's time may stem from an earlier run, and clocks drift more than configs do.
-constexpr double kDefaultWithin = 1.2;
+// These may have been timed in an earlier run.
+constexpr double kSeededWithin = 1.3;
 
 void retime(Trial& trial, const Measurement& paired) {
   trial.measurement.median_us = paired.median_us;
@@ -39,8 +39,8 @@ void retime(Trial& trial, const Measurement& paired) {
 class Final {
  public:
   Final(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
-        const Pairing& pairing)
-      : trials_(trials), default_(default_index), pairing_(pairing) {}
+        std::optional<std::size_t> former_index, const Pairing& pairing)
+      : trials_(trials), default_(default_index), former_(former_index), pairing_(pairing) {}
 
   Expected<Standing> run() {
     std::vector<std::size_t> order(trials_.size());
@@ -57,12 +57,13 @@ class Final {
       if (of_shape[shape(each)]++ >= kOfShape) continue;
       ++finalists;
       // The default comes last, so that it and the winner are timed side by side.
-      if (each == king_ || each == default_) continue;
+      if (each == king_ || each == former_ || each == default_) continue;
       if (finalists > kAtLeast && std::chrono::steady_clock::now() - start > kSeconds) break;
       if (auto fought = duel(each); !fought) return tl::unexpected(fought.error());
     }
-    if (default_ && *default_ != king_ && us(*default_) <= us(king_) * kDefaultWithin) {
-      if (auto fought = duel(*default_); !fought) return tl::unexpected(fought.error());
+    for (const auto& seeded : {former_, default_}) {
+      if (!seeded || *seeded == king_ || us(*seeded) > us(king_) * kSeededWithin) continue;
+      if (auto fought = duel(*seeded); !fought) return tl::unexpected(fought.error());
     }
     standing_.winner = king_;
     standing_.tie = std::find(tied_.begin(), tied_.end(), king_) != tied_.end();
@@ -85,17 +86,15 @@ class Final {
         reply && *reply && (*reply)->outcome == Outcome::ok && (*reply)->ratio < 1 + kBeaten;
     if (open) reply = pairing_(trials_[king_], trials_[challenger], kPairs);
     if (!reply) return tl::unexpected(reply.error());
-    bool challenger_wins = us(challenger) < us(king_);
-    if (*reply && (*reply)->outcome == Outcome::ok) {
-      retime(trials_[king_], (*reply)->a);
-      retime(trials_[challenger], (*reply)->b);
-      standing_.timed_again.insert({king_, challenger});
-      const bool tie = (*reply)->ratio_lo <= 1 && (*reply)->ratio_hi >= 1;
-      const bool same = tie && std::abs((*reply)->ratio - 1) < kSame;
-      challenger_wins =
-          same ? fewer_resources(trials_[challenger], trials_[king_]) : (*reply)->ratio < 1;
-      if (tie) tied_.insert(tied_.end(), {king_, challenger});
-    }
+    if (!*reply || (*reply)->outcome != Outcome::ok) return {};
+    retime(trials_[king_], (*reply)->a);
+    retime(trials_[challenger], (*reply)->b);
+    standing_.timed_again.insert({king_, challenger});
+    const bool tie = (*reply)->ratio_lo <= 1 && (*reply)->ratio_hi >= 1;
+    const bool same = tie && std::abs((*reply)->ratio - 1) < kSame;
+    const bool challenger_wins =
+        same ? fewer_resources(trials_[challenger], trials_[king_]) : (*reply)->ratio < 1;
+    if (tie) tied_.insert(tied_.end(), {king_, challenger});
     const std::size_t other = challenger_wins ? king_ : challenger;
     const std::size_t best = challenger_wins ? challenger : king_;
     king_ = other == default_ && us(best) > us(other) ? other : best;
@@ -112,6 +111,7 @@ class Final {
 
   std::vector<Trial>& trials_;
   std::optional<std::size_t> default_;
+  std::optional<std::size_t> former_;
   const Pairing& pairing_;
   std::size_t king_ = 0;
   std::vector<std::size_t> tied_;
@@ -131,8 +131,8 @@ bool fewer_resources(const Trial& a, const Trial& b) {
 }
 
 Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
-                          const Pairing& pairing) {
-  return Final(trials, default_index, pairing).run();
+                          std::optional<std::size_t> former_index, const Pairing& pairing) {
+  return Final(trials, default_index, former_index, pairing).run();
 }
 
 }  // namespace autotune::tune

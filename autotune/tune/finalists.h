@@ -24,11 +24,12 @@ struct Standing {
 using Pairing = std::function<Expected<std::optional<worker::CompareReply>>(
     const Trial& a, const Trial& b, int pairs)>;
 
-// `trials` are all ok and not empty; `default_index` is where the default config is, if it worked.
+// `trials` are all ok and not empty; `default_index` is where the default config is, if it worked,
+// and `former_index` the winner of an earlier run: both take part wherever they stand.
 // Within 0.2 % the one with fewer resources wins. The default config is only beaten by what was no
 // slower when the two were last timed. Errors are those of `pairing`.
 Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
-                          const Pairing& pairing);
+                          std::optional<std::size_t> former_index, const Pairing& pairing);
 
 // Shared memory first, then registers of all threads, then workspace.
 bool fewer_resources(const Trial& a, const Trial& b);

@@ -107,7 +107,7 @@ Expected<TuneResult> Session::conclude() {
     return tl::unexpected(nothing_worked());
   }
   const auto standing =
-      settle(good_, default_good_,
+      settle(good_, default_good_, former_good_,
              [this](const Trial& a, const Trial& b, int pairs) { return pair(a, b, pairs); });
   if (!standing) return tl::unexpected(standing.error());
   ensure_run();

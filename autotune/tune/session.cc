@@ -14,7 +14,9 @@ using std::chrono::milliseconds;
 
 // Share of a budget that is left for timing the finalists again, and its bound.
 constexpr double kFinalShare = 0.15;
-constexpr double kFinalSeconds = 1.0;
+constexpr double kFinalSeconds = 2.0;
+// A config is clearly behind where clocks alone do not explain it.
+constexpr double kClocks = 1.1;
 // What is being measured when the budget ends may still finish, for so long.
 constexpr double kGraceSeconds = 0.5;
 // While a config is measured, compiled ones are looked for this often.
@@ -149,7 +151,11 @@ void Session::submit_next() {
   request.config = to_string(measuring_->trial.config);
   request.cubin = measuring_->code->image;
   request.actual = measuring_->code->actual;
-  request.options.behind_us = best_us_;
+  if (reference_.code) {
+    request.reference = reference_.config;
+    request.reference_cubin = reference_.code->image;
+  }
+  request.options.behind_us = best_us_ * kClocks;
   request.options.seed = tools_.options.seed;
   request.options.max_sms = tools_.options.limits.max_sms;
   tools_.measurer.submit(request);
@@ -165,6 +171,11 @@ Expected<void> Session::collect_measurement(milliseconds timeout) {
   item.trial.verdict = (*reply)->verdict;
   item.trial.measurement = (*reply)->measurement;
   item.trial.log = std::move((*reply)->log);
+  if (item.trial.outcome == Outcome::ok) {
+    double& us = item.trial.measurement.median_us;
+    if ((*reply)->reference_us > 0) us *= reference_.us / (*reply)->reference_us;
+    if (!reference_.code) reference_ = {to_string(item.trial.config), item.code, us};
+  }
   // The next one starts before this one is written down.
   if (item.trial.outcome == Outcome::ok) improve(item.trial.measurement.median_us);
   if (!last_call()) submit_next();

@@ -105,6 +105,8 @@ void fields(auto& archive, MeasureRequest& x) {
   archive("config", x.config);
   archive("cubin", Blob{x.cubin});
   archive("actual", x.actual);
+  archive("reference", x.reference);
+  archive("reference_cubin", Blob{x.reference_cubin});
   archive("options", x.options);
 }
 
@@ -113,6 +115,7 @@ void fields(auto& archive, MeasureReply& x) {
   archive("outcome", x.outcome);
   archive("verdict", x.verdict);
   archive("measurement", x.measurement);
+  archive("reference_us", x.reference_us);
   archive("log", x.log);
 }
 

@@ -57,6 +57,10 @@ struct MeasureRequest {
   std::string config;  // canonical string
   std::string cubin;
   ActualResources actual;
+  // Another config that is sampled in between, to tell what the clocks did meanwhile from what the
+  // config does; may be empty.
+  std::string reference;
+  std::string reference_cubin;
   MeasureOptions options;
 };
 
@@ -65,6 +69,7 @@ struct MeasureReply {
   Outcome outcome = Outcome::ok;
   std::optional<Verdict> verdict;  // what the driver refused, where it did
   Measurement measurement;
+  double reference_us = 0;  // median of the reference's samples; 0 without one
   std::string log;
 };
 

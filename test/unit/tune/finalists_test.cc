@@ -46,7 +46,7 @@ Pairing replies(std::vector<Bout> bouts, int* asked = nullptr) {
 
 TEST_CASE("one clear leader needs no final") {
   std::vector<Trial> trials{trial(20, 1), trial(10, 9), trial(12, 1)};
-  const auto standing = settle(trials, 0, replies({}));
+  const auto standing = settle(trials, 0, std::nullopt, replies({}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK_FALSE(standing->tie);
@@ -56,7 +56,7 @@ TEST_CASE("one clear leader needs no final") {
 
 TEST_CASE("the pairing overrules what was measured before") {
   std::vector<Trial> trials{trial(10, 1), trial(10.1, 9)};
-  const auto standing = settle(trials, std::nullopt, replies({{10.4, 10.0, 0.001}}));
+  const auto standing = settle(trials, std::nullopt, std::nullopt, replies({{10.4, 10.0, 0.001}}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK(trials[1].measurement.median_us == 10.0);
@@ -67,7 +67,7 @@ TEST_CASE("the pairing overrules what was measured before") {
 
 TEST_CASE("a tie goes to fewer resources and is said to be one") {
   std::vector<Trial> trials{trial(10, 9), trial(10.1, 1)};
-  const auto standing = settle(trials, std::nullopt, replies({{10, 10.01, 0.01}}));
+  const auto standing = settle(trials, std::nullopt, std::nullopt, replies({{10, 10.01, 0.01}}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK(standing->tie);
@@ -76,7 +76,8 @@ TEST_CASE("a tie goes to fewer resources and is said to be one") {
 TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   for (const double challenger : {10.03, 9.97}) {
     std::vector<Trial> trials{trial(10, 5), trial(10.1, challenger > 10 ? 1 : 9)};
-    const auto standing = settle(trials, std::nullopt, replies({{10, challenger, 0.01}}));
+    const auto standing =
+        settle(trials, std::nullopt, std::nullopt, replies({{10, challenger, 0.01}}));
     REQUIRE(standing);
     CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
     CHECK(standing->tie);
@@ -88,18 +89,18 @@ TEST_CASE("sixteen finalists, four of one tile shape at most") {
   std::vector<Trial> trials;
   for (int i = 0; i < 5; ++i) trials.push_back(trial(10 + 0.01 * i, 5));
   int asked = 0;
-  REQUIRE(settle(trials, std::nullopt, replies({lost, lost, lost}, &asked)));
+  REQUIRE(settle(trials, std::nullopt, std::nullopt, replies({lost, lost, lost}, &asked)));
   CHECK(asked == 3);
   for (int i = 1; i < 18; ++i) trials.push_back(trial(10.1 + 0.01 * i, 5, 16 * i));
   asked = 0;
-  REQUIRE(settle(trials, std::nullopt, replies(std::vector<Bout>(15, lost), &asked)));
+  REQUIRE(settle(trials, std::nullopt, std::nullopt, replies(std::vector<Bout>(15, lost), &asked)));
   CHECK(asked == 15);
 }
 
 TEST_CASE("the default config is not beaten by a tie that was slower") {
   for (const double challenger : {10.01, 9.99}) {
     std::vector<Trial> trials{trial(10.1, 9), trial(10, 1)};  // the default needs more
-    const auto standing = settle(trials, 0, replies({{challenger, 10.0, 0.01}}));
+    const auto standing = settle(trials, 0, std::nullopt, replies({{challenger, 10.0, 0.01}}));
     REQUIRE(standing);
     CHECK(standing->tie);
     CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
@@ -110,8 +111,9 @@ TEST_CASE("the default config is not beaten by a tie that was slower") {
 TEST_CASE("the default is timed beside a winner that came close to it") {
   int asked = 0;
   std::vector<Trial> trials{trial(10.4, 5), trial(10, 5), trial(10.1, 5), trial(10.2, 5)};
-  const auto standing = settle(
-      trials, 0, replies({{10, 10.1, 0.001}, {10, 10.2, 0.001}, {10.5, 10.4, 0.001}}, &asked));
+  const auto standing =
+      settle(trials, 0, std::nullopt,
+             replies({{10, 10.1, 0.001}, {10, 10.2, 0.001}, {10.5, 10.4, 0.001}}, &asked));
   REQUIRE(standing);
   CHECK(asked == 3);
   CHECK(standing->winner == 0);
@@ -127,7 +129,7 @@ TEST_CASE("who is beaten by more than 1 % is not timed any longer") {
       asked.push_back(pairs);
       return reply(a, b, pairs);
     };
-    REQUIRE(settle(trials, std::nullopt, pairing));
+    REQUIRE(settle(trials, std::nullopt, std::nullopt, pairing));
     CHECK(asked == (challenger > 10.1 ? std::vector{8} : std::vector{8, 30}));
   }
 }
@@ -135,7 +137,7 @@ TEST_CASE("who is beaten by more than 1 % is not timed any longer") {
 TEST_CASE("where no pairing is possible the first measurement decides") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
   const auto standing =
-      settle(trials, 0,
+      settle(trials, 0, std::nullopt,
              [](const Trial&, const Trial&, int) -> Expected<std::optional<worker::CompareReply>> {
                return std::optional<worker::CompareReply>();
              });
@@ -144,10 +146,17 @@ TEST_CASE("where no pairing is possible the first measurement decides") {
   CHECK_FALSE(standing->tie);
 }
 
+TEST_CASE("the winner of an earlier run is timed again however slow it was then") {
+  std::vector<Trial> trials{trial(10, 5), trial(12.5, 5)};
+  const auto standing = settle(trials, std::nullopt, 1, replies({{13, 12, 0.001}}));
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+}
+
 TEST_CASE("an error of the pairing ends the final") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
   const auto standing =
-      settle(trials, 0,
+      settle(trials, 0, std::nullopt,
              [](const Trial&, const Trial&, int) -> Expected<std::optional<worker::CompareReply>> {
                return fail(ErrorCode::no_gpu, "gone");
              });
