@@ -3,7 +3,8 @@
 // Misbehaviour is asked for by "@word" in the source text or config of a request, or by
 // AUTOTUNE_FAKE_RULES="needle=>word|needle=>word", whose needles are looked for in the definitions
 // ("NAME=value" lines) or the config. AUTOTUNE_FAKE_HELLO replaces the greeting, AUTOTUNE_FAKE_LOG
-// names a file to which it appends what it does.
+// names a file to which it appends what it does, AUTOTUNE_FAKE_CLOCKS=hotter lets times grow from
+// one measurement to the next.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -152,7 +153,13 @@ MeasureReply measure(const MeasureRequest& request) {
     reply.log = "as asked";
     return reply;
   }
-  reply.measurement.median_us = test::fake_time_us(request.config);
+  // The clocks of "hotter" sink from one measurement to the next.
+  static double slower = 1;
+  reply.measurement.median_us = slower * test::fake_time_us(request.config);
+  if (!request.reference.empty()) {
+    reply.reference_us = slower * test::fake_time_us(request.reference);
+  }
+  if (variable("AUTOTUNE_FAKE_CLOCKS") == "hotter") slower *= 1.01;
   if (word == "fastest") reply.measurement.median_us = 1;
   reply.measurement.relative_error = 0.003;
   reply.measurement.samples = 11;

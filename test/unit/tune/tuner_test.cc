@@ -51,6 +51,17 @@ TEST_CASE("every strategy finds the known best, and it is crowned") {
   }
 }
 
+TEST_CASE("clocks that sink during a search are divided out") {
+  const Setting clocks("AUTOTUNE_FAKE_CLOCKS", "hotter");
+  Watcher watcher;
+  const TuneResult result = tuned(fake_options("model"), small_problem(), nullptr, watcher);
+  CHECK(to_string(result.winner.config) == test::fastest(watcher.plans.at(0)));
+  CHECK(watcher.trials.size() > 10);
+  for (const Trial& trial : watcher.trials) {
+    CHECK(trial.measurement.median_us == Approx(test::fake_time_us(to_string(trial.config))));
+  }
+}
+
 TEST_CASE("each trial is told and stored once, and the counts add up") {
   const TemporaryFolder folder;
   cache::Store store = open_store(folder);
