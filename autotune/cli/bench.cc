@@ -83,7 +83,7 @@ Expected<Choice> choose_known(const cache::Store* store, const Request& request,
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options);
+  const auto request = read_request(options, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   auto bench_options = read_bench_options(options);
   if (!bench_options) return tl::unexpected(bench_options.error());

@@ -29,7 +29,7 @@ std::string match_text(const BestConfig& best) {
     case Match::default_config:
       break;
   }
-  return "default: nothing similar was tuned; the performance model's choice";
+  return "default: the performance model's choice, never measured";
 }
 
 io::BestRowJson row_of(const BestConfig& best) {

@@ -59,7 +59,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (options.bundle.empty()) {
     return fail(ErrorCode::bad_input, "bundle: --output is missing: give the file to write");
   }
-  const auto request = read_request(options);
+  const auto request = read_request(options, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
@@ -96,7 +96,8 @@ const Command kBundleCommand = {
     "bundle",
     "Write winners and their compiled code into one file that programs start from",
     "  autotune bundle --suite gemm --device nvidia-h200 -o h200.bundle\n"
-    "  autotune bundle gemm --m 4096 --n 4096 --k 4096 --device nvidia-h200 -o one.bundle",
+    "  autotune bundle gemm --m 4096 --n 4096 --k 4096 --device nvidia-h200 -o one.bundle\n"
+    "  autotune bundle gemm --m 1..8192 --n 4096 --k 4096 --device nvidia-h200 -o tokens.bundle",
     kFamily | kSuite | kProblem | kDevice | kBundle | kCache | kOutput,
     run,
 };

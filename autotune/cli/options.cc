@@ -28,7 +28,9 @@ const TextOption kTextOptions[] = {
     {kFamily, kGroupProblem, "FAMILY", "", &Options::family, "Kernel family: gemm"},
     {kSuite, kGroupProblem, "--suite", "NAME|FILE", &Options::suite,
      "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
-    {kProblem, kGroupProblem, "--m", "N", &Options::m, "Rows of A and C"},
+    {kProblem, kGroupProblem, "--m", "N", &Options::m,
+     "Rows of A and C. 1..8192 (tune, bench, bundle): a ladder of m, the powers of two and what is "
+     "halfway between them; any m on it is then answered from the rungs beside it"},
     {kProblem, kGroupProblem, "--n", "N", &Options::n, "Columns of B and C"},
     {kProblem, kGroupProblem, "--k", "N", &Options::k, "Columns of A, rows of B"},
     {kProblem, kGroupProblem, "--dtype", "TYPE", &Options::dtype,

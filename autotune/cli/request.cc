@@ -9,6 +9,7 @@
 
 #include "autotune/io/builtin.h"
 #include "autotune/io/load.h"
+#include "autotune/lookup/ladder.h"
 #include "kernels/problem.h"
 
 namespace autotune::cli {
@@ -123,6 +124,27 @@ Expected<Problem> read_problem(const Options& options, const Family& family) {
   return checked(std::move(problem));
 }
 
+// --m FIRST..LAST, one problem for each rung. The other options are read as for one.
+Expected<std::vector<Problem>> read_ladder(const Options& options, const Family& family,
+                                           std::size_t dots) {
+  const auto first = parse_dimension("--m", options.m.substr(0, dots));
+  if (!first) return tl::unexpected(first.error());
+  const auto last = parse_dimension("--m", options.m.substr(dots + 2));
+  if (!last) return tl::unexpected(last.error());
+  if (*first > *last) {
+    return bad(fmt::format("--m: {} is an empty range; the smaller number comes first", options.m));
+  }
+  std::vector<Problem> problems;
+  for (const std::int64_t m : lookup::ladder(*first, *last)) {
+    Options rung = options;
+    rung.m = std::to_string(m);
+    auto problem = read_problem(rung, family);
+    if (!problem) return tl::unexpected(problem.error());
+    problems.push_back(*std::move(problem));
+  }
+  return problems;
+}
+
 // With a suite, what only one problem can have is an error, not silently dropped.
 Expected<void> refuse_beside_suite(const Options& options) {
   const std::pair<const char*, const std::string&> given[] = {
@@ -174,13 +196,24 @@ Expected<Request> read_suite(const Options& options) {
 
 }  // namespace
 
-Expected<Request> read_request(const Options& options) {
+Expected<Request> read_request(const Options& options, Ladder ladder) {
   if (!options.suite.empty()) return read_suite(options);
   if (options.family.empty()) {
     return bad(fmt::format("name a kernel family ({}) or --suite NAME|FILE", known_families()));
   }
   const auto family = family_named(options.family);
   if (!family) return tl::unexpected(family.error());
+  if (const auto dots = options.m.find(".."); dots != std::string::npos) {
+    if (ladder == Ladder::refused) {
+      return bad(
+          fmt::format("--m: {} is several problems, which tune, bench and bundle take; give "
+                      "one number here",
+                      options.m));
+    }
+    auto problems = read_ladder(options, **family, dots);
+    if (!problems) return tl::unexpected(problems.error());
+    return Request{*family, *std::move(problems), ""};
+  }
   auto problem = read_problem(options, **family);
   if (!problem) return tl::unexpected(problem.error());
   return Request{*family, {*std::move(problem)}, ""};

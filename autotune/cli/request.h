@@ -17,12 +17,15 @@ namespace autotune::cli {
 
 struct Request {
   const Family* family = nullptr;
-  std::vector<Problem> problems;  // checked; one without a suite
+  std::vector<Problem> problems;  // checked; one without a suite or a ladder
   std::string suite;              // its name; empty without one
 };
 
+// Whether --m may be a range, 1..8192: a problem for each rung of lookup::ladder().
+enum class Ladder : std::uint8_t { refused, taken };
+
 // FAMILY with its dimensions, or --suite.
-Expected<Request> read_request(const Options& options);
+Expected<Request> read_request(const Options& options, Ladder ladder = Ladder::refused);
 
 // --max-smem, --exclude, --keep-slow, --max-sms.
 Expected<search::Limits> read_limits(const Options& options, const Family& family);

@@ -149,7 +149,7 @@ io::TuneRowJson tune_one(Session& session, const Problem& problem, std::optional
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options);
+  const auto request = read_request(options, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   const auto tune_options = read_tune_options(options, *request->family);
   if (!tune_options) return tl::unexpected(tune_options.error());
@@ -182,6 +182,7 @@ const Command kTuneCommand = {
     "Measure configs on a GPU and keep the winner in the cache",
     "  autotune tune gemm --m 4096 --n 4096 --k 4096\n"
     "  autotune tune --suite gemm --budget 30 --json result.json\n"
+    "  autotune tune gemm --m 1..8192 --n 4096 --k 4096\n"
     "  autotune tune gemm --m 100 --n 1524 --k 512 --dtype fp32 --strategy exhaustive --fresh",
     kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kTune | kJobs | kSeed | kCache |
         kOutput,

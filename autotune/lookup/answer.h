@@ -15,7 +15,7 @@
 #include "cache/store.h"
 #include "kernels/device_spec.h"
 #include "kernels/kernel.h"
-#include "search/check.h"
+#include "search/plan.h"
 #include "search/space.h"
 
 namespace autotune::lookup {
@@ -24,6 +24,9 @@ namespace autotune::lookup {
 struct Bounds {
   const search::Space* space = nullptr;  // of the default config; null: the built-in one
   search::Limits limits;                 // the user's; every answer keeps them
+  // The performance model's choice only where nothing like the problem was tuned: for programs that
+  // can launch what is stored, and nothing else.
+  bool tuned_only = false;
 };
 
 // What many answers for one device need only once: whole lists of winners, as they were when first
@@ -52,17 +55,38 @@ struct Sources {
   Recollection* recollection = nullptr;     // of this device, for callers with many problems
 };
 
-// The winner for exactly this problem on this device (cache, bundle, built-in); else the winner of
-// the nearest problem on this device; else of the nearest on another device; else the performance
-// model's choice. Every answer was checked to fit. `problem` must be checked(). Errors:
-// nothing_fits.
+// A winner of another problem or device, as a guess for this one.
+struct Guess {
+  std::string device;  // name
+  Problem problem;
+  Config config;  // fits this problem and device
+  double median_us = 0;
+  double distance = 0;  // distance.h
+  bool same_device = false;
+};
+
+// The winner for exactly this problem on this device (cache, bundle, built-in). Else, among the
+// winners of the nearest problems on this device and the performance model's choice, what the
+// model, corrected by what was measured there, expects to be fastest; else the nearest winner of
+// another device; else the model's choice. Every answer was checked to fit. `problem` must be
+// checked(). Errors: nothing_fits.
 Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
                             const Sources& sources, const Bounds& bounds = {});
 
-// Its two halves: what was measured somewhere (nullopt where nothing like it was), and the
-// performance model's choice.
-std::optional<BestConfig> known_answer(const Problem& problem, const DeviceSpec& device,
-                                       const Sources& sources, const search::Limits& limits);
+// Its two halves: what the sources know (one of the two is empty), and what follows from it, for
+// which they are no longer needed.
+struct Known {
+  std::optional<BestConfig> exact;
+  std::vector<Guess> nearest;
+};
+Known known_about(const Problem& problem, const DeviceSpec& device, const Sources& sources,
+                  const search::Limits& limits);
+Expected<BestConfig> answer_of(Known known, const Problem& problem, const DeviceSpec& device,
+                               const Bounds& bounds = {});
+
+// The performance model's choice.
+Expected<search::Candidate> default_candidate(const Problem& problem, const DeviceSpec& device,
+                                              const Bounds& bounds);
 Expected<BestConfig> default_answer(const Problem& problem, const DeviceSpec& device,
                                     const Bounds& bounds = {});
 

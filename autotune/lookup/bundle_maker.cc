@@ -15,8 +15,8 @@ std::optional<cache::WinnerRecord> builtin_winner(const Problem& problem,
                                                   const DeviceSpec& device) {
   Sources sources;
   sources.tuned = io::tuned_entries();
-  const auto best = known_answer(problem, device, sources, {});
-  if (!best || best->match != Match::exact) return std::nullopt;
+  const auto best = known_about(problem, device, sources, {}).exact;
+  if (!best) return std::nullopt;
   const auto config = KernelMaker::config_of(*best, problem, device);
   if (!config) return std::nullopt;
   cache::WinnerRecord winner;
@@ -85,8 +85,10 @@ Expected<MadeBundle> make_bundle(const cache::BundleInfo& info,
   sources.tuned = io::tuned_entries();
   sources.bundle = &store;
   sources.recollection = &recollection;
+  Bounds bounds;
+  bounds.tuned_only = true;
   for (const Problem& problem : problems) {
-    auto best = answer(problem, device, sources);
+    auto best = answer(problem, device, sources, bounds);
     if (!best) {
       return fail(best.error().code, describe(problem) + ": " + best.error().message);
     }

@@ -59,14 +59,14 @@ const cache::Store* Libraries::cache() {
   return cache_ ? &*cache_ : nullptr;
 }
 
-std::optional<BestConfig> Libraries::known(const Problem& problem, const DeviceSpec& device) {
+Known Libraries::known(const Problem& problem, const DeviceSpec& device) {
   const std::lock_guard hold(mutex_);
   Sources sources;
   sources.store = cache();
   sources.tuned = io::tuned_entries();
   sources.bundle = bundle_ ? &bundle_->store() : nullptr;
   sources.recollection = &recollection_;
-  return known_answer(problem, device, sources, {});
+  return known_about(problem, device, sources, {});
 }
 
 std::optional<Code> Libraries::code(const Config& config, const Problem& problem,

@@ -30,7 +30,7 @@ class Libraries {
   const cache::BundleInfo* bundle_info() const { return bundle_ ? &bundle_->info() : nullptr; }
   const std::string& message() const { return message_; }
 
-  std::optional<BestConfig> known(const Problem& problem, const DeviceSpec& device);
+  Known known(const Problem& problem, const DeviceSpec& device);
   std::optional<Code> code(const Config& config, const Problem& problem, const DeviceSpec& device);
   // In the cache, where that can be written.
   void keep(const Code& code);

@@ -104,10 +104,11 @@ Expected<BestConfig> Session::best_config(const Problem& problem) const {
   if (auto answer = impl_->memory.find(problem)) return *std::move(answer);
   const auto whole = checked(problem);
   if (!whole) return tl::unexpected(whole.error());
-  if (auto known = impl_->libraries->known(*whole, impl_->device)) {
-    return impl_->memory.keep(problem, *std::move(known));
-  }
-  return impl_->memory.keep(problem, lookup::default_answer(*whole, impl_->device));
+  lookup::Known known = impl_->libraries->known(*whole, impl_->device);
+  lookup::Bounds bounds;
+  bounds.tuned_only = !impl_->options.allow_compile || impl_->libraries->bundle_info() != nullptr;
+  return impl_->memory.keep(problem,
+                            lookup::answer_of(std::move(known), *whole, impl_->device, bounds));
 }
 
 Expected<Kernel> Session::kernel(const Problem& problem) const {

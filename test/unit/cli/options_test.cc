@@ -56,6 +56,16 @@ TEST_CASE("names that nobody knows are refused with what is known") {
   check_refused({"plan", "--device", "nvidia-h200", "--suite", "no_such_suite"}, "no_such_suite");
 }
 
+TEST_CASE("a ladder of m is several problems, for commands that take several") {
+  check_refused(plan_with({"--m", "1..8", "--n", "64", "--k", "64"}),
+                "--m: 1..8 is several problems");
+  for (const char* range : {"8..1", "1..", "..8", "1...8", "0..8", "1..x"}) {
+    check_refused({"bundle", "gemm", "--m", range, "--n", "64", "--k", "64", "--device",
+                   "nvidia-h200", "-o", "/no/such/file"},
+                  "--m");
+  }
+}
+
 TEST_CASE("numbers of other options are checked too") {
   const std::vector<std::string> problem = {"--m", "64", "--n", "64", "--k", "64"};
   const auto with = [&](std::vector<std::string> more) {
@@ -121,6 +131,11 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
   for (const char* strategy : {"model", "random", "exhaustive", "evolution"}) {
     CHECK_FALSE(contains(test::run(with("tune", "--strategy", strategy)).err, "--strategy"));
   }
+}
+
+TEST_CASE("a sweep needs a folder to be written to") {
+  check_refused({"sweep", "--suite", "gemm"}, "--output");
+  check_refused({"sweep", "--suite", "gemm", "-o", "data", "--pairs", "0"}, "--pairs");
 }
 
 TEST_CASE("a bundle needs a file to be written to") {

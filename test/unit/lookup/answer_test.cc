@@ -8,6 +8,7 @@
 #include <string>
 
 #include "autotune/lookup/distance.h"
+#include "autotune/lookup/ladder.h"
 #include "kernels/kernel.h"
 #include "kernels/problem.h"
 #include "search/plan.h"
@@ -95,6 +96,30 @@ TEST_CASE("distance is the sum of doublings, and only between comparable problem
   other = gemm(64, 64, 64);
   other.layout = Layout::tt;
   CHECK_FALSE(lookup::distance(gemm(64, 64, 64), other).has_value());
+  other = gemm(64, 64, 64);
+  other.mode = TimingMode::hot;
+  other.beta = 1;
+  CHECK(*lookup::distance(gemm(64, 64, 64), other) == Approx(2.0));
+}
+
+TEST_CASE("a ladder has its ends, powers of two and what is halfway between the larger ones") {
+  using Rungs = std::vector<std::int64_t>;
+  CHECK(lookup::ladder(1, 130) == Rungs{1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 130});
+  CHECK(lookup::ladder(100, 200) == Rungs{100, 128, 192, 200});
+  CHECK(lookup::ladder(7, 7) == Rungs{7});
+  CHECK(lookup::ladder(1, 2147483647).back() == 2147483647);
+  // Whatever lies between the ends has a rung above it.
+  const auto rungs = lookup::ladder(3, 2000);
+  for (std::int64_t m = 3; m <= 2000; ++m) {
+    const auto above = std::lower_bound(rungs.begin(), rungs.end(), m);
+    CHECK(lookup::is_rung_above(gemm(*above, 64, 64), gemm(m, 64, 64)));
+  }
+  CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 64), gemm(65, 64, 64)));
+  CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 64), gemm(31, 64, 64)));
+  CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 128), gemm(60, 64, 64)));
+  Problem hot = gemm(60, 64, 64);
+  hot.mode = TimingMode::hot;
+  CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 64), hot));
 }
 
 TEST_CASE("a winner of exactly this problem and device is exact") {
@@ -134,6 +159,60 @@ TEST_CASE("without an exact one the nearest problem answers") {
   CHECK(best.config == to_string(plan.survivors.at(3).config));
   CHECK(best.from_problem == describe(gemm(4096, 4096, 4096)));
   CHECK(best.median_us == Approx(210.5));
+}
+
+TEST_CASE("the model's choice is the answer where it promises more than what won nearby") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem tuned = gemm(2048, 2048, 4096);
+  const Problem asked = gemm(512, 512, 4096);
+  // What won there (as fast as predicted) would run badly here: the large tiles leave SMs idle.
+  const search::Plan plan = plan_of(tuned, h200);
+  const search::Candidate& won = plan.survivors.front();
+  const std::string text = to_string(won.config);
+  const io::BuiltinTuned rows[] = {{"NVIDIA H200", tuned, text, won.predicted_us}};
+  lookup::Sources sources;
+  sources.tuned = rows;
+  const auto best = lookup::answer(asked, h200, sources);
+  REQUIRE(best.has_value());
+  CHECK(best->match == Match::default_config);
+  CHECK(best->config == to_string(plan_of(asked, h200).default_config().config));
+  CHECK(best->from_problem.empty());
+
+  lookup::Bounds bounds;
+  bounds.tuned_only = true;
+  const auto stored = lookup::answer(asked, h200, sources, bounds);
+  REQUIRE(stored.has_value());
+  CHECK(stored->match == Match::nearest_problem);
+  CHECK(stored->config == text);
+}
+
+TEST_CASE("of several winners nearby the one that suits the problem answers") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  // The nearer one's tiles are made for few rows.
+  const Problem large = gemm(4096, 4096, 4096);
+  const Problem thin = gemm(64, 4096, 4096);
+  const Problem asked = gemm(500, 4096, 4096);
+  const search::Candidate of_large = plan_of(large, h200).default_config();
+  const search::Candidate of_thin = plan_of(thin, h200).default_config();
+  REQUIRE(*lookup::distance(asked, thin) < *lookup::distance(asked, large));
+  const std::string texts[] = {to_string(of_large.config), to_string(of_thin.config)};
+  const io::BuiltinTuned rows[] = {{"NVIDIA H200", large, texts[0], of_large.predicted_us},
+                                   {"NVIDIA H200", thin, texts[1], of_thin.predicted_us}};
+  lookup::Sources sources;
+  sources.tuned = rows;
+  lookup::Bounds bounds;
+  bounds.tuned_only = true;
+  const auto best = lookup::answer(asked, h200, sources, bounds);
+  REQUIRE(best.has_value());
+  const auto predicted = [&](const search::Candidate& each) {
+    Resources resources;
+    REQUIRE_FALSE(
+        search::check(each.config, asked, traits_of(asked), h200, {}, &resources).has_value());
+    return search::predict_us(each.config, asked, h200, resources, 0);
+  };
+  REQUIRE(predicted(of_large) < predicted(of_thin));
+  CHECK(best->config == texts[0]);
+  CHECK(best->from_problem == describe(large));
 }
 
 TEST_CASE("a winner too far away is no better than the model") {

@@ -1,0 +1,184 @@
+#include "autotune/lookup/guess.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "autotune/lookup/distance.h"
+#include "autotune/lookup/ladder.h"
+#include "kernels/problem.h"
+#include "search/plan.h"
+#include "search/transfer.h"
+
+namespace autotune::lookup {
+namespace {
+
+// More of them are further away, and say less.
+constexpr std::size_t kFew = 6;
+
+// What was never measured must promise so much more than what was.
+constexpr double kDoubt = 1.03;
+
+// A winner where it is stored, before anybody looked at its config.
+struct Place {
+  std::string_view device;
+  const Problem* problem;
+  std::string_view config;
+  double median_us;
+  double distance;
+  bool same_device;
+  bool same_cc;
+};
+
+// This device first, then GPUs of its kind; then the nearest; then by name.
+bool preferred(const Place& a, const Place& b) {
+  const auto rank = [](const Place& each) {
+    return std::make_tuple(!each.same_device, !each.same_cc, each.distance, each.device);
+  };
+  const auto ranks = std::pair(rank(a), rank(b));
+  if (ranks.first != ranks.second) return ranks.first < ranks.second;
+  return problem_key(*a.problem) < problem_key(*b.problem);
+}
+
+class Collector {
+ public:
+  Collector(const Problem& problem, const DeviceSpec& device)
+      : problem_(problem), device_(device) {}
+
+  void add(std::string_view device, const Problem& problem, std::string_view config,
+           double median_us, bool same_device) {
+    const auto far = distance(problem_, problem);
+    if (!far || *far > kFarthest) return;
+    places_.push_back({device, &problem, config, median_us, *far, same_device,
+                       same_device || of_this_cc(device)});
+  }
+
+  std::vector<Place> sorted() && {
+    std::stable_sort(places_.begin(), places_.end(), preferred);
+    return std::move(places_);
+  }
+
+ private:
+  bool of_this_cc(std::string_view name) const {
+    const DeviceSpec* other = io::find_device(name);
+    return other != nullptr && other->limits.cc == device_.limits.cc;
+  }
+
+  const Problem& problem_;
+  const DeviceSpec& device_;
+  std::vector<Place> places_;
+};
+
+BestConfig answer_of(const Guess& guess, const Problem& problem, const DeviceSpec& device) {
+  BestConfig best = as_answer(problem, device, guess.config,
+                              guess.same_device ? Match::nearest_problem : Match::other_device);
+  best.from_problem = describe(guess.problem);
+  if (!guess.same_device) {
+    best.from_problem += " on " + guess.device;
+  } else if (problem_key(guess.problem) == problem_key(problem)) {
+    best.from_problem += " (before the kernel changed)";
+  }
+  best.median_us = guess.median_us;
+  return best;
+}
+
+double expected_us(const search::CorrectedModel& model, const Config& config,
+                   const Problem& problem, const DeviceSpec& device, search::Limits limits) {
+  limits.keep_slow = true;
+  Resources resources;
+  if (search::check(config, problem, traits_of(problem), device, limits, &resources)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return model.predict_us(config, problem, resources);
+}
+
+}  // namespace
+
+std::optional<Config> usable(const std::string& text, const Problem& problem,
+                             const DeviceSpec& device, search::Limits limits, bool same_device) {
+  const Family* family = find_family(problem.family);
+  if (family == nullptr) return std::nullopt;
+  const auto config = parse_config(text, *family);
+  if (!config) return std::nullopt;
+  const KernelTraits traits = traits_of(problem);
+  if (!config->kernel->unsupported(traits, device).empty()) return std::nullopt;
+  limits.keep_slow = limits.keep_slow || same_device;
+  if (search::check(*config, problem, traits, device, limits, nullptr)) return std::nullopt;
+  return *config;
+}
+
+BestConfig as_answer(const Problem& problem, const DeviceSpec& device, const Config& config,
+                     Match match) {
+  BestConfig best;
+  best.problem = problem;
+  best.device = device.name;
+  best.config = to_string(config);
+  best.match = match;
+  return best;
+}
+
+std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& device,
+                                   const Sources& sources, Recollection& recollection,
+                                   const search::Limits& limits) {
+  Collector collector(problem, device);
+  const std::string here = fingerprint(device);
+  for (const cache::Store* store : {sources.store, sources.bundle}) {
+    if (store == nullptr) continue;
+    for (const cache::KnownWinner& winner : recollection.winners(*store, problem.family)) {
+      collector.add(name_in_fingerprint(winner.device_fingerprint), winner.problem, winner.config,
+                    winner.median_us, winner.device_fingerprint == here);
+    }
+  }
+  for (const io::BuiltinTuned& entry : sources.tuned) {
+    collector.add(entry.device, entry.problem, entry.config, entry.median_us,
+                  entry.device == device.name);
+  }
+  std::vector<Guess> guesses;
+  for (const Place& place : std::move(collector).sorted()) {
+    if (!guesses.empty() && !place.same_device) break;
+    const auto config =
+        usable(std::string(place.config), problem, device, limits, place.same_device);
+    if (!config) continue;
+    guesses.push_back({std::string(place.device), *place.problem, *config, place.median_us,
+                       place.distance, place.same_device});
+    if (guesses.size() == kFew) break;
+  }
+  return guesses;
+}
+
+Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
+                            const std::vector<Guess>& guesses, const Bounds& bounds) {
+  if (guesses.empty()) return default_answer(problem, device, bounds);
+  if (!guesses.front().same_device) return answer_of(guesses.front(), problem, device);
+
+  std::vector<search::Tuned> tuned;
+  for (const Guess& guess : guesses) {
+    if (guess.median_us <= 0) continue;
+    tuned.push_back({guess.problem, guess.config, guess.median_us, guess.distance});
+  }
+  const search::CorrectedModel model(std::move(tuned), device, bounds.limits.max_sms);
+  const Guess* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Guess& guess : guesses) {
+    const double us = expected_us(model, guess.config, problem, device, bounds.limits);
+    if (best != nullptr && us >= least) continue;
+    best = &guess;
+    least = us;
+  }
+
+  const bool on_a_ladder = std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
+    return is_rung_above(guess.problem, problem);
+  });
+  if (bounds.tuned_only || on_a_ladder) return answer_of(*best, problem, device);
+  const auto candidate = default_candidate(problem, device, bounds);
+  if (candidate &&
+      model.predict_us(candidate->config, problem, candidate->resources) * kDoubt < least) {
+    return as_answer(problem, device, candidate->config, Match::default_config);
+  }
+  return answer_of(*best, problem, device);
+}
+
+}  // namespace autotune::lookup
