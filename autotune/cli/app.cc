@@ -12,8 +12,8 @@ namespace autotune::cli {
 namespace {
 
 const Command* const kCommands[] = {
-    &kDevicesCommand, &kPlanCommand,   &kExplainCommand, &kTuneCommand,   &kBenchCommand,
-    &kBestCommand,    &kBundleCommand, &kCacheCommand,   &kWorkerCommand,
+    &kDevicesCommand, &kPlanCommand,   &kExplainCommand, &kTuneCommand,  &kBenchCommand,
+    &kBestCommand,    &kBundleCommand, &kCacheCommand,   &kSweepCommand, &kWorkerCommand,
 };
 
 constexpr const char* kDescription =

@@ -83,6 +83,13 @@ const TextOption kTextOptions[] = {
     {kCacheArgs, kGroupRun, "--device", "NAME|SLUG", &Options::device,
      "export: this GPU's winners only"},
 
+    {kSweep, kGroupRun, "--trials", "N", &Options::trials, "Configs per problem (default 2000)"},
+    {kSweep, kGroupRun, "--budget", "SECONDS", &Options::budget,
+     "Stop after so long in all; the same command goes on later"},
+    {kSweep, kGroupRun, "--pairs", "N", &Options::pairs,
+     "Time each config so often beside the reference (default 5)"},
+    {kSweep, kGroupOutput, "-o,--output", "FOLDER", &Options::sweep,
+     "Where each problem's *.sweep file is written, or continued"},
     {kBundle, kGroupOutput, "-o,--output", "FILE", &Options::bundle, "The bundle to write"},
     {kCache, kGroupOutput, "--cache", "FILE", &Options::cache,
      "Cache database (default: $AUTOTUNE_CACHE, else the user's; see 'autotune cache path')"},

@@ -38,6 +38,7 @@ struct Options {
   bool all = false;
   std::string role;
   std::string bundle;
+  std::string sweep, pairs;
 };
 
 // Groups of options; a command takes some of them.
@@ -59,6 +60,7 @@ enum OptionSet : std::uint32_t {
   kCacheArgs = 1u << 14,  // ACTION, ARGUMENTS, --yaml, --all
   kWorker = 1u << 15,     // ROLE and --device of a worker
   kBundle = 1u << 16,     // --output
+  kSweep = 1u << 17,      // --trials, --budget, --pairs, --output of a sweep
 };
 
 // Adds the options of `sets` (OptionSet bits) to a command; parsing it fills `options`, which must

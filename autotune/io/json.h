@@ -169,6 +169,25 @@ struct BenchJson {
 };
 std::string to_json(const BenchJson& document);
 
+// --- sweep ---
+
+struct SweepRowJson {
+  Problem problem;
+  std::string file;
+  Counts trials;       // outcome -> count, earlier runs' included
+  std::string best;    // empty: null
+  double best_us = 0;  // 0: null
+  bool complete = false;
+  double seconds = 0;
+  std::string error;  // empty: null
+};
+
+struct SweepJson {
+  std::string device;
+  std::vector<SweepRowJson> rows;
+};
+std::string to_json(const SweepJson& document);
+
 // --- best ---
 
 struct BestRowJson {

@@ -1,4 +1,4 @@
-// The documents of tune, bench, best and bundle.
+// The documents of tune, bench, sweep, best and bundle.
 #include "autotune/io/json_values.h"
 
 namespace autotune::io {
@@ -45,6 +45,17 @@ Json json_of(const BenchRowJson& row) {
   return json;
 }
 
+Json json_of(const SweepRowJson& row) {
+  return {{"problem", problem_json(row.problem)},
+          {"file", row.file},
+          {"trials", row.trials},
+          {"best", or_null(row.best)},
+          {"best_us", or_null(row.best_us)},
+          {"complete", row.complete},
+          {"seconds", row.seconds},
+          {"error", or_null(row.error)}};
+}
+
 Json json_of(const BestRowJson& row) {
   return {{"problem", problem_json(row.problem)}, {"config", or_null(row.config)},
           {"match", or_null(row.match)},          {"from_problem", or_null(row.from_problem)},
@@ -71,6 +82,11 @@ std::string to_json(const BenchJson& bench) {
                    {"rows", array_of<BenchRowJson>(bench.rows, json_of)},
                    {"geomean_speedup", or_null(bench.geomean_speedup)},
                    {"min_speedup", or_null(bench.min_speedup)}});
+}
+
+std::string to_json(const SweepJson& sweep) {
+  return document(
+      {{"device", sweep.device}, {"rows", array_of<SweepRowJson>(sweep.rows, json_of)}});
 }
 
 std::string to_json(const BestJson& best) {
