@@ -186,9 +186,8 @@ struct Prediction {
 };
 
 // All in microseconds.
-Prediction predict(const Config& config, const Problem& problem, const DeviceSpec& device,
+Prediction predict(const Work& work, const Problem& problem, const DeviceSpec& device,
                    const Resources& resources, int max_sms) {
-  const Work work = config.kernel->work(config, problem, device);
   const ModelCoefficients& model = device.model;
   const Style style = style_of(work, model);
   const Machine machine = machine_of(device, problem.dtype, work, style, max_sms);
@@ -239,13 +238,20 @@ Prediction predict(const Config& config, const Problem& problem, const DeviceSpe
 
 double predict_us(const Config& config, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms) {
-  return predict(config, problem, device, resources, max_sms).total();
+  return predict_us(config.kernel->work(config, problem, device), problem, device, resources,
+                    max_sms);
+}
+
+double predict_us(const Work& work, const Problem& problem, const DeviceSpec& device,
+                  const Resources& resources, int max_sms) {
+  return predict(work, problem, device, resources, max_sms).total();
 }
 
 std::vector<TimeTerm> predict_terms(const Config& config, const Problem& problem,
                                     const DeviceSpec& device, const Resources& resources,
                                     int max_sms) {
-  const Prediction us = predict(config, problem, device, resources, max_sms);
+  const Work work = config.kernel->work(config, problem, device);
+  const Prediction us = predict(work, problem, device, resources, max_sms);
   return {{"launch", us.launch},
           {"pipeline fill", us.fill},
           {"main loop", us.main_loop},

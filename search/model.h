@@ -21,6 +21,10 @@ struct TimeTerm {
 double predict_us(const Config& config, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms);
 
+// The same where the work is known already: config.kernel->work(config, problem, device).
+double predict_us(const Work& work, const Problem& problem, const DeviceSpec& device,
+                  const Resources& resources, int max_sms);
+
 // First what adds up to the prediction (launch, fill, main loop, epilogue, split-k reduction), then
 // "total", then what the main loop would take if it were bound by one unit alone ("alone: ...").
 std::vector<TimeTerm> predict_terms(const Config& config, const Problem& problem,
