@@ -12,8 +12,9 @@ namespace autotune::cli {
 namespace {
 
 const Command* const kCommands[] = {
-    &kDevicesCommand, &kPlanCommand,   &kExplainCommand, &kTuneCommand,  &kBenchCommand,
-    &kBestCommand,    &kBundleCommand, &kCacheCommand,   &kSweepCommand, &kWorkerCommand,
+    &kDevicesCommand, &kPlanCommand,      &kExplainCommand, &kTuneCommand,
+    &kBenchCommand,   &kBestCommand,      &kBundleCommand,  &kCacheCommand,
+    &kSweepCommand,   &kCalibrateCommand, &kWorkerCommand,
 };
 
 constexpr const char* kDescription =

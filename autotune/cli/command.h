@@ -35,6 +35,7 @@ extern const Command kTuneCommand;
 extern const Command kBenchCommand;
 extern const Command kBestCommand;
 extern const Command kBundleCommand;
+extern const Command kCalibrateCommand;
 extern const Command kSweepCommand;
 extern const Command kCacheCommand;
 extern const Command kWorkerCommand;

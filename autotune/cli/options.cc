@@ -91,6 +91,9 @@ const TextOption kTextOptions[] = {
     {kSweep, kGroupOutput, "-o,--output", "FOLDER", &Options::sweep,
      "Where each problem's *.sweep file is written, or continued"},
     {kBundle, kGroupOutput, "-o,--output", "FILE", &Options::bundle, "The bundle to write"},
+    {kCalibrate, kGroupOutput, "-o,--output", "FILE", &Options::calibration,
+     "Where the model section is written (default: stdout); of a file that exists, such as the "
+     "GPU's YAML file, the rest stays"},
     {kCache, kGroupOutput, "--cache", "FILE", &Options::cache,
      "Cache database (default: $AUTOTUNE_CACHE, else the user's; see 'autotune cache path')"},
     {kOutput, kGroupOutput, "--json", "FILE|-", &Options::json,
@@ -112,6 +115,13 @@ struct ListOption {
 const ListOption kListOptions[] = {
     {kSpace, kGroupSearch, "--exclude", "PATTERN", &Options::excludes,
      "Leave out configs that match, e.g. mma:stages=2,block_m=*; repeatable"},
+    {kCalibrate, kGroupRun, "--data", "FILE|FOLDER", &Options::calibration_data,
+     "Measured trials: a cache, what 'autotune sweep' wrote, winners (YAML), or a result of 'tune "
+     "--json' or 'bench --json'; repeatable"},
+    {kCalibrate, kGroupRun, "--exclude-problem", "WORDS", &Options::excluded_problems,
+     "Leave problems out of the fit, to see its error on them: whole words of a problem's key, "
+     "e.g. "
+     "'m=4096 n=4096'; repeatable"},
     {kCacheArgs, kGroupRun, "ARGUMENT", "", &Options::arguments,
      "list, show, remove, export: whole words of a problem's key, e.g. 'm=4096 n=4096'; merge, "
      "import: files"},

@@ -38,6 +38,8 @@ struct Options {
   bool all = false;
   std::string role;
   std::string bundle;
+  std::vector<std::string> calibration_data, excluded_problems;
+  std::string calibration;
   std::string sweep, pairs;
 };
 
@@ -60,6 +62,7 @@ enum OptionSet : std::uint32_t {
   kCacheArgs = 1u << 14,  // ACTION, ARGUMENTS, --yaml, --all
   kWorker = 1u << 15,     // ROLE and --device of a worker
   kBundle = 1u << 16,     // --output
+  kCalibrate = 1u << 19,  // --data, --exclude-problem, --output of a calibration
   kSweep = 1u << 17,      // --trials, --budget, --pairs, --output of a sweep
 };
 

@@ -227,6 +227,24 @@ struct BundleJson {
 };
 std::string to_json(const BundleJson& document);
 
+// --- calibrate ---
+
+struct ModelErrorJson {
+  std::string of;  // "fitted, each problem left out"
+  std::int64_t trials = 0;
+  double median = 0;  // of |predicted / measured - 1|
+  double p90 = 0;
+};
+
+struct CalibrateJson {
+  std::string device;
+  std::int64_t problems = 0;  // that were fitted to
+  std::int64_t trials = 0;
+  std::vector<ModelErrorJson> errors;
+  ModelCoefficients model;
+};
+std::string to_json(const CalibrateJson& document);
+
 // --- devices ---
 
 struct PresentJson {

@@ -1,0 +1,155 @@
+// `autotune calibrate`: the performance model's coefficients from what a GPU measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/cli/command.h"
+#include "autotune/cli/device_choice.h"
+#include "autotune/cli/text.h"
+#include "autotune/io/json.h"
+#include "autotune/io/load.h"
+#include "autotune/io/model_text.h"
+#include "autotune/tune/observations.h"
+#include "cache/store.h"
+#include "kernels/problem.h"
+#include "search/fit.h"
+
+namespace autotune::cli {
+namespace {
+
+using Observations = std::vector<search::Observation>;
+
+struct Data {
+  Observations fitted;
+  Observations excluded;
+};
+
+Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
+  if (options.calibration_data.empty()) {
+    return fail(ErrorCode::bad_input,
+                "--data is missing: name a cache, what 'autotune sweep' wrote, or results of "
+                "'autotune tune --json'");
+  }
+  Data data;
+  for (const std::string& path : options.calibration_data) {
+    auto read = tune::read_observations(path, device);
+    if (!read) return tl::unexpected(read.error());
+    for (search::Observation& each : *read) {
+      const std::string key = problem_key(each.problem);
+      const bool excluded =
+          std::any_of(options.excluded_problems.begin(), options.excluded_problems.end(),
+                      [&](const std::string& text) { return cache::names_problem(text, key); });
+      (excluded ? data.excluded : data.fitted).push_back(std::move(each));
+    }
+  }
+  if (!options.excluded_problems.empty() && data.excluded.empty()) {
+    return fail(ErrorCode::bad_input,
+                "--exclude-problem names no problem of the data; give whole words of a problem's "
+                "key, e.g. 'm=4096 n=4096'");
+  }
+  return data;
+}
+
+io::ModelErrorJson row_of(const char* of, const search::ModelError& error) {
+  return {of, error.trials, error.median, error.p90};
+}
+
+Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device) {
+  const search::FitData fitted(data.fitted, device);
+  const auto model = fitted.fit();
+  if (!model) return tl::unexpected(model.error());
+  io::CalibrateJson result;
+  result.device = device.name;
+  result.problems = static_cast<std::int64_t>(fitted.problems());
+  result.trials = static_cast<std::int64_t>(fitted.trials());
+  result.model = *model;
+  result.errors.push_back(row_of("defaults", fitted.error_of({})));
+  result.errors.push_back(row_of("fitted", fitted.error_of(*model)));
+  if (const auto left_out = fitted.left_out_error()) {
+    result.errors.push_back(row_of("fitted, each problem left out", *left_out));
+  }
+  const search::FitData excluded(data.excluded, device);
+  if (excluded.trials() > 0) {
+    result.errors.push_back(row_of("defaults, excluded problems", excluded.error_of({})));
+    result.errors.push_back(row_of("fitted, excluded problems", excluded.error_of(*model)));
+  }
+  return result;
+}
+
+std::string errors_text(const io::CalibrateJson& result) {
+  using enum Table::Align;
+  Table table({{"|predicted / measured - 1|", left}, {"trials"}, {"median"}, {"90 %"}});
+  for (const io::ModelErrorJson& row : result.errors) {
+    table.add({row.of, grouped(row.trials), percent(100 * row.median), percent(100 * row.p90)});
+  }
+  return fmt::format("{}: fitted to {} of {}\n{}", result.device, counted(result.trials, "trial"),
+                     counted(result.problems, "problem"), table.str());
+}
+
+std::string section_of(const io::CalibrateJson& result) {
+  std::string comment =
+      fmt::format("Fitted by 'autotune calibrate' to {} of {}.\n|predicted / measured - 1|:",
+                  counted(result.trials, "trial"), counted(result.problems, "problem"));
+  for (const io::ModelErrorJson& row : result.errors) {
+    comment += fmt::format("\n  {}: median {}, 90 % within {}", row.of, percent(100 * row.median),
+                           percent(100 * row.p90));
+  }
+  return io::model_text(result.model, comment + "\n");
+}
+
+// A file that is there keeps everything but its model section.
+Expected<void> write_section(const std::filesystem::path& path, const std::string& section) {
+  std::string text = section;
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) {
+    const auto before = io::read_file(path);
+    if (!before) return tl::unexpected(before.error());
+    text = io::with_model(*before, section);
+  }
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (out) return {};
+  return fail(ErrorCode::io_failed, fmt::format("{}: cannot be written", path.string()));
+}
+
+Expected<int> run(const Options& options, Output& output) {
+  const auto device = choose_device(options, Need::description);
+  if (!device) return tl::unexpected(device.error());
+  const auto data = read_data(options, device->spec);
+  if (!data) return tl::unexpected(data.error());
+  const auto result = calibrate(*data, device->spec);
+  if (!result) return tl::unexpected(result.error());
+
+  output.text(errors_text(*result));
+  if (options.calibration.empty()) {
+    output.result(section_of(*result));
+  } else if (auto written = write_section(options.calibration, section_of(*result)); !written) {
+    return tl::unexpected(written.error());
+  } else {
+    output.result(fmt::format("{}: model section written\n", options.calibration));
+  }
+  if (const auto done = output.json(*result); !done) return tl::unexpected(done.error());
+  return kExitDone;
+}
+
+}  // namespace
+
+const Command kCalibrateCommand = {
+    "calibrate",
+    "Fit the performance model to what a GPU measured; needs no GPU",
+    "  autotune calibrate --device nvidia-h200 --data sweeps/\n"
+    "  autotune calibrate --device nvidia-h200 --data cache.db --data tune.json "
+    "--exclude-problem 'm=4096 n=4096'\n"
+    "  autotune calibrate --gpu-spec my-gpu.yaml --data cache.db -o my-gpu.yaml",
+    kDevice | kCalibrate | kOutput,
+    run,
+};
+
+}  // namespace autotune::cli

@@ -1,0 +1,105 @@
+// calibrate: from files with measured trials to a GPU's model section.
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "autotune/io/load.h"
+#include "cache/store.h"
+#include "kernels/problem.h"
+#include "search/plan.h"
+#include "test/support/catch.h"
+#include "test/support/tuning.h"
+#include "test/unit/cli/run.h"
+
+using namespace autotune;
+using test::contains;
+using test::h200;
+using test::Ran;
+using test::run;
+using test::TemporaryFolder;
+
+namespace {
+
+const std::string kData = AUTOTUNE_SOURCE_DIR "/test/data/h200/";
+
+std::vector<std::string> calibrate(const std::vector<std::string>& more) {
+  std::vector<std::string> args = {"calibrate", "--device", "nvidia-h200"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+// Trials of a GPU whose fp32 units reach 70 % of what is expected; the first is the winner.
+void fill(cache::Store& store, const Problem& problem) {
+  DeviceSpec slow = h200();
+  slow.model.ffma_share = 0.7;
+  const auto plan = search::make_plan(problem, h200(), *io::default_space("gemm"), {});
+  REQUIRE(plan);
+  for (std::size_t i = 0; i < plan->survivors.size(); i += 40) {
+    const search::Candidate& each = plan->survivors[i];
+    cache::WinnerRecord row;
+    row.trial.problem = problem;
+    row.trial.key = {problem_key(problem), fingerprint(h200()), to_string(each.config),
+                     source_hash(each.config, traits_of(problem), h200()), "nvrtc 13.0"};
+    row.trial.measurement.median_us =
+        search::predict_us(each.config, problem, slow, each.resources, 0);
+    row.trial.measurement.samples = 9;
+    REQUIRE(store.record(row.trial));
+    if (i == 0) REQUIRE(store.crown(row));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("winners measured on an H200 give a model section that is nearer to them") {
+  const TemporaryFolder folder;
+  const std::string file = (folder.path() / "model.yaml").string();
+  const Ran ran =
+      run(calibrate({"--data", kData + "tune_gemm.json", "--data", kData + "tune_gemm_fp32.json",
+                     "--exclude-problem", "m=4096 n=4096 k=4096 dtype=bf16", "-o", file}));
+  INFO(ran.err);
+  REQUIRE(ran.code == 0);
+  CHECK(contains(ran.out, "each problem left out"));
+  CHECK(contains(ran.out, "excluded problems"));
+  const auto text = io::read_file(file);
+  REQUIRE(text);
+  CHECK(contains(*text, "model:\n  launch_us:"));
+}
+
+TEST_CASE("a cache's trials are fitted, and the GPU's own file takes the section") {
+  const TemporaryFolder folder;
+  {
+    cache::Store store = test::open_store(folder);
+    fill(store, test::small_problem(1024));
+    fill(store, test::small_problem(3000));
+  }
+  const std::string gpu = (folder.path() / "gpu.yaml").string();
+  std::filesystem::copy_file(AUTOTUNE_SOURCE_DIR "/configs/gpus/nvidia-h200.yaml", gpu);
+  const std::string cache = (folder.path() / "cache.db").string();
+  const Ran ran = run({"calibrate", "--gpu-spec", gpu, "--data", cache, "-o", gpu});
+  INFO(ran.err);
+  REQUIRE(ran.code == 0);
+  const auto device = io::load_gpu(gpu);
+  REQUIRE(device);
+  CHECK(device->model.ffma_share == Approx(0.7).epsilon(0.05));
+  CHECK(device->measured_f16_bf16_tflops == h200().measured_f16_bf16_tflops);
+  CHECK(device->cold_read_us.size() == h200().cold_read_us.size());
+}
+
+TEST_CASE("calibrate without usable data says what to do") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
+    const Ran ran = run(calibrate(more));
+    INFO(ran.err);
+    CHECK(ran.code == 2);
+    CHECK(contains(ran.err, part));
+  };
+  refused({}, "--data is missing");
+  refused({"--data", "/no/such/file.json"}, "/no/such/file.json");
+  refused({"--data", kData + "tune_gemm.json", "--exclude-problem", "m=17"}, "--exclude-problem");
+  { const cache::Store empty = test::open_store(folder); }
+  refused({"--data", (folder.path() / "cache.db").string()}, "autotune tune");
+  const Ran other =
+      run({"calibrate", "--device", "nvidia-b200", "--data", kData + "tune_gemm.json"});
+  CHECK(other.code == 2);
+  CHECK(contains(other.err, "measured on NVIDIA H200"));
+}
