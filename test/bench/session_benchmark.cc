@@ -94,8 +94,8 @@ Expected<void> keep(const fs::path& file, const DeviceSpec& device,
                     const std::vector<cache::WinnerRecord>& winners) {
   auto store = cache::Store::open(file, cache::Access::read_write);
   if (!store) return tl::unexpected(store.error());
-  const cache::RunInfo info{
-      fingerprint(device), device.name, "nvrtc 13.0", "", "0", "{}", "benchmark"};
+  const cache::RunInfo info{fingerprint(device), device.name, "nvrtc 13.0", "", "0", "{}",
+                            "benchmark"};
   const auto adopted = store->adopt("benchmark", info, 1, winners);
   if (!adopted) return tl::unexpected(adopted.error());
   return {};
@@ -108,8 +108,8 @@ Expected<void> fill(const Setting& setting) {
   if (!plan) return tl::unexpected(plan.error());
   std::vector<cache::WinnerRecord> winners;
   for (int i = 0; i < kWinners; ++i) {
-    winners.push_back(winner_of(*checked(problem_of(i + 1)),
-                                plan->survivors[i * 31 % 100].config, setting.device));
+    winners.push_back(winner_of(*checked(problem_of(i + 1)), plan->survivors[i * 31 % 100].config,
+                                setting.device));
   }
   return keep(setting.cache, setting.device, winners);
 }
@@ -141,6 +141,19 @@ Expected<void> time_lookups(const Setting& setting) {
     }
     repeated.push_back(us_since(begin) / kTimes);
   }
+  // m beyond the tuned ones. The first such question reads all winners.
+  std::vector<double> nearest;
+  for (std::int64_t i = 0; i <= 100; ++i) {
+    const Problem beside = problem_of(kWinners + 1 + i);
+    const auto begin = Clock::now();
+    const auto best = session->best_config(beside);
+    nearest.push_back(us_since(begin));
+    if (!best) return tl::unexpected(best.error());
+    if (best->match != Match::nearest_problem) {
+      return fail(ErrorCode::failed, "the benchmark's winners do not answer for their neighbours");
+    }
+  }
+  print("a first answer from the nearest problems, median", median(nearest), 5000);
   print("a repeated problem, median", median(repeated), 1);
   print("a first exact lookup in an open session, median", median(fresh), 20);
   return {};

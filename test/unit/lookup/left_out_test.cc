@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autotune/io/load.h"
+#include "autotune/io/results.h"
 #include "autotune/lookup/answer.h"
 #include "kernels/problem.h"
 #include "search/plan.h"
@@ -141,5 +142,46 @@ TEST_CASE("between the rungs of a ladder the answer needs no search, fits and is
     const double lost = true_us(best->config, problem) / tune(problem).us;
     INFO(m << " loses " << lost << " with " << best->config << " of " << best->from_problem);
     CHECK(lost < 1.15);
+  }
+}
+
+TEST_CASE("each winner measured on an H200 left out in turn, the others answer with what fits") {
+  std::vector<Winner> winners;
+  for (const char* name : {"tune_gemm", "tune_gemm_fp32", "tune_gemm_spread"}) {
+    const std::string path = std::string(AUTOTUNE_SOURCE_DIR "/test/data/h200/") + name + ".json";
+    const auto text = io::read_file(path);
+    REQUIRE(text.has_value());
+    const auto file = io::parse_results(*text, path);
+    REQUIRE(file.has_value());
+    for (const io::TunedEntry& entry : file->entries) {
+      winners.push_back({entry.problem, entry.config, entry.median_us});
+    }
+  }
+  for (const io::BuiltinTuned& entry : io::tuned_entries()) {
+    if (entry.device != h200().name) continue;
+    winners.push_back({entry.problem, std::string(entry.config), entry.median_us});
+  }
+  lookup::Bounds bounds;
+  bounds.tuned_only = true;
+  for (std::size_t i = 0; i < winners.size(); ++i) {
+    // Another row may be of the same problem.
+    auto tuned = all_but(winners, i);
+    std::erase_if(tuned, [&](const io::BuiltinTuned& row) {
+      return problem_key(row.problem) == problem_key(winners[i].problem);
+    });
+    lookup::Sources sources;
+    sources.tuned = tuned;
+    const Problem& problem = winners[i].problem;
+    const auto best = lookup::answer(problem, h200(), sources, bounds);
+    INFO(describe(problem));
+    REQUIRE(best.has_value());
+    CHECK(best->match != Match::exact);
+    CHECK(best->from_problem.empty() == (best->match == Match::default_config));
+    const auto config = parse_config(best->config, *find_family(problem.family));
+    REQUIRE(config.has_value());
+    search::Limits limits;
+    limits.keep_slow = true;
+    CHECK_FALSE(
+        search::check(*config, problem, traits_of(problem), h200(), limits, nullptr).has_value());
   }
 }

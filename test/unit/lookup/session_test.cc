@@ -170,6 +170,48 @@ TEST_CASE("a bundle serves without cache, compiler and home") {
   CHECK(ask(open(options), setting.problem).median_us == Approx(190));
 }
 
+TEST_CASE("between the rungs of a ladder a session answers from them, and remembers it") {
+  const Setting setting;
+  Problem rung = setting.problem;
+  for (const std::int64_t m : {64, 96, 128}) {
+    rung.m = m;
+    setting.crown(rung, Setting::default_config(rung, setting.device), 20);
+  }
+  const Session session = open(setting.options());
+  for (const std::int64_t m : {65, 80, 100, 127}) {
+    Problem between = rung;
+    between.m = m;
+    const BestConfig first = ask(session, between);
+    INFO(m << ": " << first.config << " of " << first.from_problem);
+    CHECK(first.match == Match::nearest_problem);
+    CHECK(contains(first.from_problem, "x4096x4096 bf16 tn"));
+    const auto config = parse_config(first.config, *find_family("gemm"));
+    REQUIRE(config.has_value());
+    CHECK_FALSE(search::check(*config, between, traits_of(between), setting.device, {}, nullptr)
+                    .has_value());
+    // What is tuned meanwhile changes nothing for this session: the answer is in its memory.
+    setting.crown(between, setting.config, 1);
+    CHECK(same(ask(session, between), first));
+  }
+}
+
+TEST_CASE(
+    "where code is not to be compiled, what was tuned nearby comes before the model's choice") {
+  const Setting setting;
+  // Large tiles leave most of the GPU idle on the problem that is asked about.
+  const Problem tuned = Setting::square(2048);
+  setting.crown(tuned, Setting::default_config(tuned, setting.device), 30);
+  Problem asked = tuned;
+  asked.m = asked.n = 512;
+  SessionOptions options = setting.options();
+  CHECK(ask(open(options), asked).match == Match::default_config);
+  options.allow_compile = false;
+  CHECK(ask(open(options), asked).match == Match::nearest_problem);
+  options.allow_compile = true;
+  options.bundle = setting.make_bundle();
+  CHECK(ask(open(options), asked).match == Match::nearest_problem);
+}
+
 TEST_CASE("a bundle for another architecture, a damaged one and a missing one are refused") {
   const Setting setting;
   SessionOptions options = setting.options();
