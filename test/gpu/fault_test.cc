@@ -36,7 +36,9 @@ TEST_CASE("faulting, trapping and hanging kernels do not reach the next config")
   const std::string entry(config.kernel->entry());
 
   worker::WorkerOptions options;
-  options.executable = AUTOTUNE_BINARY;
+  const auto executable = worker::find_executable({});
+  if (!executable) FAIL(executable.error().message);
+  options.executable = *executable;
   options.time_limit = std::chrono::seconds(20);
   auto worker = worker::MeasureWorker::start(options, 0);
   if (!worker) FAIL(worker.error().message);
