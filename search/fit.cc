@@ -22,6 +22,8 @@ constexpr double kOutlier = 2;
 // Trials of one problem share its error, so that many of them tell no more than so many
 // independent ones.
 constexpr double kInformationPerProblem = 40;
+// How much of the mean residual of a problem's trials does not count.
+constexpr double kForgiven = 0.5;
 // A default is in doubt by this share of its bounds' range, in log space.
 constexpr double kDoubtOfRange = 1.0 / 8;
 
@@ -77,16 +79,11 @@ double quantile(std::vector<double> values, double share) {
   return *place;
 }
 
-ModelError summary(const std::vector<double>& residuals) {
-  std::vector<double> errors;
-  for (const double residual : residuals) errors.push_back(std::abs(std::expm1(residual)));
-  return {static_cast<std::int64_t>(errors.size()), quantile(errors, 0.5), quantile(errors, 0.9)};
-}
-
 // `count` of them, evenly over the order.
-std::vector<const Observation*> thinned(std::vector<const Observation*> sorted, std::size_t count) {
+std::vector<const MeasuredConfig*> thinned(std::vector<const MeasuredConfig*> sorted,
+                                           std::size_t count) {
   if (sorted.size() <= count) return sorted;
-  std::vector<const Observation*> kept;
+  std::vector<const MeasuredConfig*> kept;
   for (std::size_t i = 0; i < count; ++i) {
     kept.push_back(sorted[i * (sorted.size() - 1) / (count - 1)]);
   }
@@ -95,12 +92,12 @@ std::vector<const Observation*> thinned(std::vector<const Observation*> sorted, 
 
 }  // namespace
 
-FitData::FitData(std::span<const Observation> observations, const DeviceSpec& device)
+FitData::FitData(std::span<const MeasuredConfig> observations, const DeviceSpec& device)
     : device_(&device) {
-  std::map<std::string, std::vector<const Observation*>> by_problem;
+  std::map<std::string, std::vector<const MeasuredConfig*>> by_problem;
   Limits limits;
   limits.keep_slow = true;
-  for (const Observation& each : observations) {
+  for (const MeasuredConfig& each : observations) {
     const KernelTraits traits = traits_of(each.problem);
     if (!(each.us > 0) || !each.config.kernel->unsupported(traits, device).empty()) continue;
     if (check(each.config, each.problem, traits, device, limits, nullptr)) continue;
@@ -108,14 +105,14 @@ FitData::FitData(std::span<const Observation> observations, const DeviceSpec& de
   }
   for (auto& [key, all] : by_problem) {
     std::sort(all.begin(), all.end(),
-              [](const Observation* a, const Observation* b) { return a->us < b->us; });
+              [](const MeasuredConfig* a, const MeasuredConfig* b) { return a->us < b->us; });
     const double fastest = all.front()->us;
     const auto kept = thinned(std::move(all), kMostPerProblem);
     double sum = 0;
-    for (const Observation* each : kept) sum += fastest / each->us;
+    for (const MeasuredConfig* each : kept) sum += fastest / each->us;
     const double information =
         std::min(kInformationPerProblem, static_cast<double>(kept.size())) / sum;
-    for (const Observation* each : kept) {
+    for (const MeasuredConfig* each : kept) {
       Resources resources;
       check(each->config, each->problem, traits_of(each->problem), device, limits, &resources);
       samples_.push_back({problems_, each->problem,
@@ -138,6 +135,50 @@ std::vector<double> FitData::residuals(const ModelCoefficients& model) const {
   return all;
 }
 
+// Residuals with a part of each problem's mean taken away.
+std::vector<double> FitData::ordering(std::vector<double> residuals) const {
+  std::vector<double> sums(problems_), weights(problems_);
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    sums[samples_[i].problem] += samples_[i].weight * residuals[i];
+    weights[samples_[i].problem] += samples_[i].weight;
+  }
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    residuals[i] -= kForgiven * sums[samples_[i].problem] / weights[samples_[i].problem];
+  }
+  return residuals;
+}
+
+ModelError FitData::summary(const std::vector<double>& residuals) const {
+  ModelError error;
+  error.trials = static_cast<std::int64_t>(residuals.size());
+  std::vector<double> sizes;
+  struct Choice {
+    double predicted = 0;  // logarithms, of what is predicted to be fastest
+    double measured = 0;
+    double fastest = 0;
+  };
+  std::map<std::size_t, Choice> choices;
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    sizes.push_back(std::abs(std::expm1(residuals[i])));
+    const double measured = samples_[i].log_us;
+    const double predicted = measured + residuals[i];
+    const auto [place, first] =
+        choices.try_emplace(samples_[i].problem, Choice{predicted, measured, measured});
+    Choice& choice = place->second;
+    choice.fastest = std::min(choice.fastest, measured);
+    if (predicted < choice.predicted) {
+      choice.predicted = predicted;
+      choice.measured = measured;
+    }
+  }
+  error.median = quantile(sizes, 0.5);
+  error.p90 = quantile(sizes, 0.9);
+  double lost = 0;
+  for (const auto& [problem, choice] : choices) lost += choice.measured - choice.fastest;
+  if (!choices.empty()) error.first_choice = std::exp(lost / static_cast<double>(choices.size()));
+  return error;
+}
+
 // Levenberg-Marquardt over the logarithms of the coefficients, with derivatives by differences.
 Expected<ModelCoefficients> FitData::fit() const {
   if (samples_.empty()) {
@@ -158,7 +199,7 @@ Expected<ModelCoefficients> FitData::fit() const {
   };
 
   Vector point = Vector::Zero(size);
-  std::vector<double> here = residuals(model_at(point));
+  std::vector<double> here = ordering(residuals(model_at(point)));
   double cost = cost_of(point, here);
   double damping = 1e-2;
   for (int step = 0; step < kMostSteps; ++step) {
@@ -168,7 +209,7 @@ Expected<ModelCoefficients> FitData::fit() const {
           point[a] + kDerivativeStep <= all_axes[a].hi ? kDerivativeStep : -kDerivativeStep;
       Vector beside = point;
       beside[a] += move;
-      const std::vector<double> there = residuals(model_at(beside));
+      const std::vector<double> there = ordering(residuals(model_at(beside)));
       for (std::size_t i = 0; i < samples_.size(); ++i) {
         slopes(static_cast<Eigen::Index>(i), a) = (there[i] - here[i]) / move;
       }
@@ -196,7 +237,7 @@ Expected<ModelCoefficients> FitData::fit() const {
       for (Eigen::Index a = 0; a < size; ++a) {
         next[a] = std::clamp(next[a], all_axes[a].lo, all_axes[a].hi);
       }
-      std::vector<double> there = residuals(model_at(next));
+      std::vector<double> there = ordering(residuals(model_at(next)));
       const double next_cost = cost_of(next, there);
       if (next_cost < cost) {
         gained = (cost - next_cost) / cost;
@@ -235,6 +276,7 @@ Expected<ModelError> FitData::left_out_error() const {
                 "the error on problems that the model was not fitted to needs trials of at least "
                 "two problems");
   }
+  // Samples lie problem by problem.
   std::vector<double> all;
   for (std::size_t problem = 0; problem < problems_; ++problem) {
     const auto model = without(problem).fit();

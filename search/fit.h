@@ -9,17 +9,19 @@
 
 namespace autotune::search {
 
-struct Observation {
+struct MeasuredConfig {
   Problem problem;  // checked
   Config config;
   double us = 0;  // measured
 };
 
-// How far predictions are from measured times: of |predicted / measured - 1|.
+// How far predictions are from measured times.
 struct ModelError {
   std::int64_t trials = 0;
-  double median = 0;
+  double median = 0;  // of |predicted / measured - 1|
   double p90 = 0;
+  double first_choice = 1;  // time of the trial that is predicted to be the fastest of its problem
+                            // / the fastest measured: geometric mean over the problems
 };
 
 // What a fit is made from: observations with everything about them that the coefficients do not
@@ -28,15 +30,16 @@ struct ModelError {
 class FitData {
  public:
   // `device` must outlive it.
-  FitData(std::span<const Observation> observations, const DeviceSpec& device);
+  FitData(std::span<const MeasuredConfig> observations, const DeviceSpec& device);
 
   std::size_t problems() const { return problems_; }
   std::size_t trials() const { return samples_.size(); }
 
-  // The coefficients that make the sum of squares of log(predicted / measured) least. Slow configs
-  // count less than fast ones, outliers less than their squares, every problem about alike, and
-  // departing from the defaults costs a little, so that what the data say nothing about stays as it
-  // is. All are within their bounds. bad_input without data.
+  // The coefficients that make the sum of squares of log(predicted / measured) least. What all
+  // trials of a problem have in common counts half, for it does not change their order; slow
+  // configs count less than fast ones, outliers less than their squares, every problem about alike,
+  // and departing from the defaults costs a little, so that what the data say nothing about stays
+  // as it is. All are within their bounds. bad_input without data.
   Expected<ModelCoefficients> fit() const;
 
   // Of given coefficients on these trials.
@@ -54,6 +57,8 @@ class FitData {
     double weight;
   };
   std::vector<double> residuals(const ModelCoefficients& model) const;
+  std::vector<double> ordering(std::vector<double> residuals) const;
+  ModelError summary(const std::vector<double>& residuals) const;
   FitData without(std::size_t problem) const;
   FitData only(std::size_t problem) const;
 

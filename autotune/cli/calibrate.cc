@@ -23,7 +23,7 @@
 namespace autotune::cli {
 namespace {
 
-using Observations = std::vector<search::Observation>;
+using Observations = std::vector<search::MeasuredConfig>;
 
 struct Data {
   Observations fitted;
@@ -40,7 +40,7 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
   for (const std::string& path : options.calibration_data) {
     auto read = tune::read_observations(path, device);
     if (!read) return tl::unexpected(read.error());
-    for (search::Observation& each : *read) {
+    for (search::MeasuredConfig& each : *read) {
       const std::string key = problem_key(each.problem);
       const bool excluded =
           std::any_of(options.excluded_problems.begin(), options.excluded_problems.end(),
@@ -57,7 +57,7 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
 }
 
 io::ModelErrorJson row_of(const char* of, const search::ModelError& error) {
-  return {of, error.trials, error.median, error.p90};
+  return {of, error.trials, error.median, error.p90, error.first_choice};
 }
 
 Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device) {
@@ -84,9 +84,14 @@ Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device
 
 std::string errors_text(const io::CalibrateJson& result) {
   using enum Table::Align;
-  Table table({{"|predicted / measured - 1|", left}, {"trials"}, {"median"}, {"90 %"}});
+  Table table({{"|predicted / measured - 1|", left},
+               {"trials"},
+               {"median"},
+               {"90 %"},
+               {"first choice loses"}});
   for (const io::ModelErrorJson& row : result.errors) {
-    table.add({row.of, grouped(row.trials), percent(100 * row.median), percent(100 * row.p90)});
+    table.add({row.of, grouped(row.trials), percent(100 * row.median), percent(100 * row.p90),
+               percent(100 * (row.first_choice - 1))});
   }
   return fmt::format("{}: fitted to {} of {}\n{}", result.device, counted(result.trials, "trial"),
                      counted(result.problems, "problem"), table.str());

@@ -14,7 +14,7 @@
 namespace autotune::tune {
 namespace {
 
-using Observations = std::vector<search::Observation>;
+using Observations = std::vector<search::MeasuredConfig>;
 
 Expected<void> check_device(const std::filesystem::path& path, const std::string& measured_on,
                             const DeviceSpec& device) {
@@ -93,7 +93,7 @@ Expected<Observations> from_winners(const std::filesystem::path& path, const Dev
 
 }  // namespace
 
-std::vector<search::Observation> observations_of(const io::Sweep& sweep) {
+std::vector<search::MeasuredConfig> observations_of(const io::Sweep& sweep) {
   Observations all;
   const double reference_us = sweep.reference_us();
   for (const io::SweepRow& row : sweep.rows) {
@@ -103,8 +103,8 @@ std::vector<search::Observation> observations_of(const io::Sweep& sweep) {
   return all;
 }
 
-Expected<std::vector<search::Observation>> read_observations(const std::filesystem::path& path,
-                                                             const DeviceSpec& device) {
+Expected<std::vector<search::MeasuredConfig>> read_observations(const std::filesystem::path& path,
+                                                                const DeviceSpec& device) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored) || path.extension() == ".sweep") {
     return from_sweeps(path, device);

@@ -12,12 +12,12 @@ namespace autotune::tune {
 
 // The rows that worked. Clocks drift, so a time is the row's ratio times the reference config's
 // median over the whole sweep.
-std::vector<search::Observation> observations_of(const io::Sweep& sweep);
+std::vector<search::MeasuredConfig> observations_of(const io::Sweep& sweep);
 
 // From a cache (the trials of every problem that has a winner on this device), a sweep file or a
 // folder of them, a file of winners (*.yaml, as in configs/tuned), or a result of `tune` or `bench`
 // with --json. Errors: those of reading it; bad_input for what was measured on another device.
-Expected<std::vector<search::Observation>> read_observations(const std::filesystem::path& path,
-                                                             const DeviceSpec& device);
+Expected<std::vector<search::MeasuredConfig>> read_observations(const std::filesystem::path& path,
+                                                                const DeviceSpec& device);
 
 }  // namespace autotune::tune

@@ -12,7 +12,7 @@ constexpr std::string_view kH200 = "nvidia-h200";
 
 // Every 97th survivor or so of some problems, timed by a GPU with those coefficients, each time off
 // by up to `noise`.
-std::vector<Observation> timed(const ModelCoefficients& real, double noise) {
+std::vector<MeasuredConfig> timed(const ModelCoefficients& real, double noise) {
   const Problem problems[] = {gemm(4096, 4096, 4096),
                               gemm(1024, 1024, 1024),
                               gemm(16, 4096, 4096),
@@ -22,7 +22,7 @@ std::vector<Observation> timed(const ModelCoefficients& real, double noise) {
                               gemm(1024, 1024, 1024, DType::fp32)};
   DeviceSpec device = device_named(kH200);
   device.model = real;
-  std::vector<Observation> all;
+  std::vector<MeasuredConfig> all;
   std::uint64_t state = 1;
   for (const Problem& problem : problems) {
     const Plan plan = plan_on(kH200, problem);
@@ -68,6 +68,8 @@ TEST_CASE("a fit finds the coefficients that made the times") {
   CHECK(data.error_of(*fitted).median < 0.01);
   CHECK(data.error_of(ModelCoefficients{}).median > 0.1);
   CHECK(data.error_of(other_gpu()).p90 < 1e-9);
+  CHECK(data.error_of(other_gpu()).first_choice == Approx(1));
+  CHECK(data.error_of(*fitted).first_choice < data.error_of(ModelCoefficients{}).first_choice);
 }
 
 TEST_CASE("with noise it is as good as the noise, also on problems it was not fitted to") {
@@ -86,7 +88,7 @@ TEST_CASE("with noise it is as good as the noise, also on problems it was not fi
 TEST_CASE("times that no GPU has leave every coefficient within its bounds") {
   for (const double factor : {1e-3, 1e3}) {
     auto observations = timed({}, 0);
-    for (Observation& each : observations) each.us *= factor;
+    for (MeasuredConfig& each : observations) each.us *= factor;
     const auto fitted = FitData(observations, device_named(kH200)).fit();
     REQUIRE(fitted);
     for (const Coefficient& each : model_coefficients()) {
@@ -101,7 +103,7 @@ TEST_CASE("times that no GPU has leave every coefficient within its bounds") {
 TEST_CASE("what the data say nothing about keeps its default") {
   const Problem problem = gemm(1024, 1024, 1024, DType::fp32);
   const Plan plan = plan_on(kH200, problem);
-  std::vector<Observation> observations;
+  std::vector<MeasuredConfig> observations;
   for (std::size_t i = 0; i < plan.survivors.size(); i += 50) {
     observations.push_back(
         {problem, plan.survivors[i].config, 1.3 * plan.survivors[i].predicted_us});
@@ -118,7 +120,7 @@ TEST_CASE("what the data say nothing about keeps its default") {
 TEST_CASE("of many trials a few hundred are taken; what cannot run is not") {
   const Problem problem = gemm(1024, 1024, 1024);
   const Plan plan = plan_on(kH200, problem);
-  std::vector<Observation> observations;
+  std::vector<MeasuredConfig> observations;
   for (std::size_t i = 0; i < 2000; ++i) {
     observations.push_back({problem, plan.survivors.at(i).config, plan.survivors[i].predicted_us});
   }
