@@ -12,9 +12,9 @@ namespace autotune::cli {
 namespace {
 
 const Command* const kCommands[] = {
-    &kDevicesCommand, &kPlanCommand,      &kExplainCommand, &kTuneCommand,
-    &kBenchCommand,   &kBestCommand,      &kBundleCommand,  &kCacheCommand,
-    &kSweepCommand,   &kCalibrateCommand, &kWorkerCommand,
+    &kDevicesCommand, &kPlanCommand,   &kExplainCommand,   &kTuneCommand,
+    &kBenchCommand,   &kBestCommand,   &kBundleCommand,    &kCacheCommand,
+    &kSweepCommand,   &kReplayCommand, &kCalibrateCommand, &kWorkerCommand,
 };
 
 constexpr const char* kDescription =

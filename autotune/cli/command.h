@@ -37,6 +37,7 @@ extern const Command kBestCommand;
 extern const Command kBundleCommand;
 extern const Command kCalibrateCommand;
 extern const Command kSweepCommand;
+extern const Command kReplayCommand;
 extern const Command kCacheCommand;
 extern const Command kWorkerCommand;
 

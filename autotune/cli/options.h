@@ -41,6 +41,8 @@ struct Options {
   std::vector<std::string> calibration_data, excluded_problems;
   std::string calibration;
   std::string sweep, pairs;
+  std::string data, seeds, batch, svg;
+  bool fit_others = false;
 };
 
 // Groups of options; a command takes some of them.
@@ -64,6 +66,7 @@ enum OptionSet : std::uint32_t {
   kBundle = 1u << 16,     // --output
   kCalibrate = 1u << 19,  // --data, --exclude-problem, --output of a calibration
   kSweep = 1u << 17,      // --trials, --budget, --pairs, --output of a sweep
+  kReplay = 1u << 18,     // --data, --strategy, --seeds, --batch, --trials, --fit-others, --svg
 };
 
 // Adds the options of `sets` (OptionSet bits) to a command; parsing it fills `options`, which must

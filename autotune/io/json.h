@@ -188,6 +188,27 @@ struct SweepJson {
 };
 std::string to_json(const SweepJson& document);
 
+// --- replay ---
+
+struct ReplayRowJson {
+  Problem problem;
+  std::string device;
+  std::string strategy;
+  std::int64_t configs = 0;    // in the data
+  double best_us = 0;          // of the data
+  double default_ratio = 0;    // the default config's time / the best; 0 where it failed: null
+  std::vector<double> median;  // best so far / best after 1, 2, ... configs, of the median seed;
+  std::vector<double> worst;   // null before a config ran
+  // Configs until within 1 % and 3 % of the best, of the median seed; 0, never: null.
+  std::int64_t within_1 = 0;
+  std::int64_t within_3 = 0;
+};
+
+struct ReplayJson {
+  std::vector<ReplayRowJson> rows;
+};
+std::string to_json(const ReplayJson& document);
+
 // --- best ---
 
 struct BestRowJson {
@@ -234,6 +255,7 @@ struct ModelErrorJson {
   std::int64_t trials = 0;
   double median = 0;  // of |predicted / measured - 1|
   double p90 = 0;
+  double first_choice = 1;  // time of what is predicted to be fastest / the fastest measured
 };
 
 struct CalibrateJson {

@@ -1,4 +1,6 @@
-// The documents of tune, bench, sweep, best and bundle.
+// The documents of tune, bench, sweep, replay, best and bundle.
+#include <cmath>
+
 #include "autotune/io/json_values.h"
 
 namespace autotune::io {
@@ -56,6 +58,26 @@ Json json_of(const SweepRowJson& row) {
           {"error", or_null(row.error)}};
 }
 
+// Null where nothing is known yet.
+Json curve_json(const std::vector<double>& curve) {
+  Json array = Json::array();
+  for (const double value : curve) array.push_back(std::isfinite(value) ? Json(value) : Json());
+  return array;
+}
+
+Json json_of(const ReplayRowJson& row) {
+  return {{"problem", problem_json(row.problem)},
+          {"device", row.device},
+          {"strategy", row.strategy},
+          {"configs", row.configs},
+          {"best_us", row.best_us},
+          {"default_ratio", or_null(row.default_ratio)},
+          {"median", curve_json(row.median)},
+          {"worst", curve_json(row.worst)},
+          {"within_1", row.within_1 > 0 ? Json(row.within_1) : Json()},
+          {"within_3", row.within_3 > 0 ? Json(row.within_3) : Json()}};
+}
+
 Json json_of(const BestRowJson& row) {
   return {{"problem", problem_json(row.problem)}, {"config", or_null(row.config)},
           {"match", or_null(row.match)},          {"from_problem", or_null(row.from_problem)},
@@ -87,6 +109,10 @@ std::string to_json(const BenchJson& bench) {
 std::string to_json(const SweepJson& sweep) {
   return document(
       {{"device", sweep.device}, {"rows", array_of<SweepRowJson>(sweep.rows, json_of)}});
+}
+
+std::string to_json(const ReplayJson& replay) {
+  return document({{"rows", array_of<ReplayRowJson>(replay.rows, json_of)}});
 }
 
 std::string to_json(const BestJson& best) {
