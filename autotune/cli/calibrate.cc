@@ -23,6 +23,9 @@
 namespace autotune::cli {
 namespace {
 
+// Fewer of a problem say little about the order of its configs.
+constexpr std::int64_t kFewTrials = 20;
+
 using Observations = std::vector<search::MeasuredConfig>;
 
 struct Data {
@@ -133,6 +136,12 @@ Expected<int> run(const Options& options, Output& output) {
   if (!result) return tl::unexpected(result.error());
 
   output.text(errors_text(*result));
+  if (result->trials < kFewTrials * result->problems) {
+    output.warn(fmt::format(
+        "{} of {}: that tells how long winners take, hardly which configs win; 'autotune sweep' "
+        "measures enough of both",
+        counted(result->trials, "trial"), counted(result->problems, "problem")));
+  }
   if (options.calibration.empty()) {
     output.result(section_of(*result));
   } else if (auto written = write_section(options.calibration, section_of(*result)); !written) {

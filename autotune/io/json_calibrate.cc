@@ -7,8 +7,11 @@ namespace autotune::io {
 std::string to_json(const CalibrateJson& result) {
   Json errors = Json::array();
   for (const ModelErrorJson& row : result.errors) {
-    errors.push_back(
-        {{"of", row.of}, {"trials", row.trials}, {"median", row.median}, {"p90", row.p90}});
+    errors.push_back({{"of", row.of},
+                      {"trials", row.trials},
+                      {"median", row.median},
+                      {"p90", row.p90},
+                      {"first_choice", row.first_choice}});
   }
   Json model = Json::object();
   visit_model(result.model, [&model](std::string_view name, double value, double, double) {

@@ -60,6 +60,8 @@ TEST_CASE("winners measured on an H200 give a model section that is nearer to th
   REQUIRE(ran.code == 0);
   CHECK(contains(ran.out, "each problem left out"));
   CHECK(contains(ran.out, "excluded problems"));
+  CHECK(contains(ran.out, "first choice loses"));
+  CHECK(contains(ran.err, "hardly which configs win"));
   const auto text = io::read_file(file);
   REQUIRE(text);
   CHECK(contains(*text, "model:\n  launch_us:"));
