@@ -67,9 +67,8 @@ Expected<Choice> choose_given(const std::string& text, const Request& request,
   return choice;
 }
 
-Expected<Choice> choose_known(const cache::Store* store, const Request& request,
+Expected<Choice> choose_known(const lookup::Sources& sources, const Request& request,
                               const DeviceSpec& device, const lookup::Bounds& bounds) {
-  const lookup::Sources sources{store, io::tuned_entries()};
   Choice choice;
   for (const Problem& problem : request.problems) {
     const auto best = lookup::answer(problem, device, sources, bounds);
@@ -103,8 +102,10 @@ Expected<int> run(const Options& options, Output& output) {
   auto opened = open_store(options, cache::Access::read_write, output);
   if (!opened) return tl::unexpected(opened.error());
   cache::Store* store = *opened ? &**opened : nullptr;
+  lookup::Sources sources{store, io::tuned_entries()};
+  sources.left_out = options.left_out;
   const auto choice = options.config.empty()
-                          ? choose_known(store, *request, device->spec, bounds)
+                          ? choose_known(sources, *request, device->spec, bounds)
                           : choose_given(options.config, *request, device->spec, bounds);
   if (!choice) return tl::unexpected(choice.error());
 
@@ -138,9 +139,10 @@ const Command kBenchCommand = {
     "  autotune bench gemm --m 4096 --n 4096 --k 4096 --baseline cublas\n"
     "  autotune bench --suite gemm --baseline cublas --json bench.json\n"
     "  autotune bench gemm --m 8192 --n 8192 --k 8192 --baseline cublas --sustain 2\n"
+    "  autotune bench --suite gemm --baseline cublas --left-out\n"
     "  autotune bench gemm --m 4096 --n 4096 --k 4096 --config mma:block_m=128,block_n=256",
     kFamily | kSuite | kProblem | kConfig | kDevice | kSpace | kMaxSms | kJobs | kSeed | kBench |
-        kCache | kOutput,
+        kLeftOut | kCache | kOutput,
     run,
 };
 

@@ -63,7 +63,8 @@ Expected<int> run(const Options& options, Output& output) {
 
   const auto store = open_store(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
-  const lookup::Sources sources{*store ? &**store : nullptr, io::tuned_entries()};
+  lookup::Sources sources{*store ? &**store : nullptr, io::tuned_entries()};
+  sources.left_out = options.left_out;
 
   io::BestJson document{device->spec.name, std::nullopt, {}};
   if (!request->suite.empty()) document.suite = request->suite;
@@ -91,7 +92,7 @@ const Command kBestCommand = {
     "  autotune best gemm --m 4096 --n 4096 --k 4096\n"
     "  autotune best gemm --m 1 --n 4096 --k 4096 --device nvidia-h200 -q\n"
     "  autotune best --suite gemm --device nvidia-h200 --json -",
-    kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kCache | kOutput,
+    kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kLeftOut | kCache | kOutput,
     run,
 };
 

@@ -68,7 +68,8 @@ const TextOption kTextOptions[] = {
     {kTune, kGroupRun, "--budget", "SECONDS", &Options::budget, "Stop after so long per problem"},
     {kTune, kGroupRun, "--trials", "N", &Options::trials, "Stop after N measured configs"},
     {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
-     "model (default): the best predicted, then neighbours of the best measured; exhaustive; "
+     "model (default): the best predicted, then what the measured ones say of the rest; "
+     "exhaustive; "
      "random; evolution"},
     {kJobs, kGroupRun, "--jobs", "N", &Options::jobs, "Compile workers (default: one per core)"},
     {kSeed, kGroupRun, "--seed", "N", &Options::seed, "Seed of samples and inputs (default 1)"},
@@ -148,6 +149,8 @@ struct FlagOption {
 const FlagOption kFlagOptions[] = {
     {kSpace, kGroupSearch, "--keep-slow", &Options::keep_slow,
      "Keep configs that would run badly (predicted spills, low occupancy)"},
+    {kLeftOut, kGroupSearch, "--left-out", &Options::left_out,
+     "Answer each problem from the others alone, as if its dimensions had never been tuned"},
     {kTune, kGroupRun, "--resume", &Options::resume,
      "Take what the cache holds as measured (default)"},
     {kReplay, kGroupRun, "--fit-others", &Options::fit_others,

@@ -38,6 +38,7 @@ struct Options {
   bool all = false;
   std::string role;
   std::string bundle;
+  bool left_out = false;
   std::vector<std::string> calibration_data, excluded_problems;
   std::string calibration;
   std::string sweep, pairs;
@@ -65,6 +66,7 @@ enum OptionSet : std::uint32_t {
   kWorker = 1u << 15,     // ROLE and --device of a worker
   kBundle = 1u << 16,     // --output
   kCalibrate = 1u << 19,  // --data, --exclude-problem, --output of a calibration
+  kLeftOut = 1u << 20,    // --left-out
   kSweep = 1u << 17,      // --trials, --budget, --pairs, --output of a sweep
   kReplay = 1u << 18,     // --data, --strategy, --seeds, --batch, --trials, --fit-others, --svg
 };

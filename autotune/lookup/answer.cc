@@ -70,13 +70,15 @@ Known known_about(const Problem& problem, const DeviceSpec& device, const Source
   Recollection own;
   Recollection& recollection = sources.recollection != nullptr ? *sources.recollection : own;
   for (const cache::Store* store : {sources.store, sources.bundle}) {
-    if (store == nullptr) continue;
+    if (store == nullptr || sources.left_out) continue;
     if (auto best = exact_from_store(problem, device, *store, recollection, limits)) {
       return {std::move(best), {}};
     }
   }
-  if (auto best = exact_from_tuned(problem, device, sources.tuned, limits)) {
-    return {std::move(best), {}};
+  if (!sources.left_out) {
+    if (auto best = exact_from_tuned(problem, device, sources.tuned, limits)) {
+      return {std::move(best), {}};
+    }
   }
   return {std::nullopt, nearest_winners(problem, device, sources, recollection, limits)};
 }

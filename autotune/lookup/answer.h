@@ -53,6 +53,7 @@ struct Sources {
   std::span<const io::BuiltinTuned> tuned;  // winners that came with the program
   const cache::Store* bundle = nullptr;     // what was deployed; asked before `tuned`
   Recollection* recollection = nullptr;     // of this device, for callers with many problems
+  bool left_out = false;  // as if nothing of the dimensions that are asked about had been tuned
 };
 
 // A winner of another problem or device, as a guess for this one.

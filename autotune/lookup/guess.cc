@@ -43,15 +43,20 @@ bool preferred(const Place& a, const Place& b) {
   return problem_key(*a.problem) < problem_key(*b.problem);
 }
 
+bool same_dimensions(const Problem& a, const Problem& b) {
+  return a.m == b.m && a.n == b.n && a.k == b.k;
+}
+
 class Collector {
  public:
-  Collector(const Problem& problem, const DeviceSpec& device)
-      : problem_(problem), device_(device) {}
+  Collector(const Problem& problem, const DeviceSpec& device, bool left_out)
+      : problem_(problem), device_(device), left_out_(left_out) {}
 
   void add(std::string_view device, const Problem& problem, std::string_view config,
            double median_us, bool same_device) {
     const auto far = distance(problem_, problem);
     if (!far || *far > kFarthest) return;
+    if (left_out_ && same_dimensions(problem_, problem)) return;
     places_.push_back({device, &problem, config, median_us, *far, same_device,
                        same_device || of_this_cc(device)});
   }
@@ -69,6 +74,7 @@ class Collector {
 
   const Problem& problem_;
   const DeviceSpec& device_;
+  bool left_out_;
   std::vector<Place> places_;
 };
 
@@ -123,7 +129,7 @@ BestConfig as_answer(const Problem& problem, const DeviceSpec& device, const Con
 std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& device,
                                    const Sources& sources, Recollection& recollection,
                                    const search::Limits& limits) {
-  Collector collector(problem, device);
+  Collector collector(problem, device, sources.left_out);
   const std::string here = fingerprint(device);
   for (const cache::Store* store : {sources.store, sources.bundle}) {
     if (store == nullptr) continue;

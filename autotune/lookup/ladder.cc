@@ -8,6 +8,14 @@ namespace {
 // Below, a step of a half changes no tile: the smallest are 16 rows.
 constexpr std::int64_t kHalfwayFrom = 32;
 
+// The least rung of all that is not below m.
+std::int64_t next_rung(std::int64_t m) {
+  std::int64_t power = 1;
+  while (power < m) power *= 2;
+  const std::int64_t halfway = power / 2 + power / 4;
+  return power / 2 >= kHalfwayFrom && halfway >= m ? halfway : power;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> ladder(std::int64_t first, std::int64_t last) {
@@ -24,12 +32,11 @@ std::vector<std::int64_t> ladder(std::int64_t first, std::int64_t last) {
 }
 
 bool is_rung_above(const Problem& tuned, const Problem& problem) {
-  if (tuned.m < problem.m || tuned.m > 2 * problem.m) return false;
+  if (tuned.m < problem.m || tuned.m > next_rung(problem.m)) return false;
   Problem there = tuned;
   there.m = problem.m;
-  // What differs besides the dimensions adds to the distance.
-  const auto beside_m = distance(there, problem);
-  return beside_m && *beside_m == 0 && distance(tuned, problem) <= 1.0;
+  // What differs besides m is in the distance.
+  return distance(there, problem) == 0.0 && distance(tuned, problem) <= 1.0;
 }
 
 }  // namespace autotune::lookup

@@ -13,8 +13,8 @@ namespace autotune::lookup {
 // those; ascending. 1 <= first <= last.
 std::vector<std::int64_t> ladder(std::int64_t first, std::int64_t last);
 
-// Whether `tuned` may be the rung that serves `problem`: the same but for m, which is as large or
-// larger, and at most twice as large.
+// Whether `tuned` serves `problem` as a rung: the same but for m, which is at least problem's and
+// at most that of the next rung that any ladder has there.
 bool is_rung_above(const Problem& tuned, const Problem& problem);
 
 }  // namespace autotune::lookup

@@ -115,7 +115,11 @@ TEST_CASE("a ladder has its ends, powers of two and what is halfway between the 
     CHECK(lookup::is_rung_above(gemm(*above, 64, 64), gemm(m, 64, 64)));
   }
   CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 64), gemm(65, 64, 64)));
-  CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 64), gemm(31, 64, 64)));
+  CHECK(lookup::is_rung_above(gemm(64, 64, 64), gemm(49, 64, 64)));
+  CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 64), gemm(48, 64, 64)));
+  CHECK(lookup::is_rung_above(gemm(16, 64, 64), gemm(9, 64, 64)));
+  CHECK_FALSE(lookup::is_rung_above(gemm(16, 64, 64), gemm(8, 64, 64)));
+  CHECK(lookup::is_rung_above(gemm(50, 64, 64), gemm(49, 64, 64)));  // a ladder's end
   CHECK_FALSE(lookup::is_rung_above(gemm(64, 64, 128), gemm(60, 64, 64)));
   Problem hot = gemm(60, 64, 64);
   hot.mode = TimingMode::hot;
@@ -310,8 +314,11 @@ TEST_CASE("every answer keeps the user's limits") {
 }
 
 TEST_CASE("a cache that cannot be read is skipped") {
-  const auto best = lookup::answer_from(std::filesystem::temp_directory_path(),
-                                        gemm(4096, 4096, 4096), device("nvidia-h200"));
+  Problem problem = gemm(4096, 4096, 4096);
+  problem.layout = Layout::nn;
+  problem.out_dtype = DType::fp32;  // none like it came with the program
+  const auto best = lookup::answer_from(std::filesystem::temp_directory_path(), *checked(problem),
+                                        device("nvidia-h200"));
   REQUIRE(best.has_value());
   CHECK(best->match == Match::default_config);
 }

@@ -44,7 +44,7 @@ TEST_CASE("a tuned problem and its code go from the cache into the bundle") {
 }
 
 TEST_CASE("a winner of older code goes along as the guess that it is; its code is today's") {
-  const Setting setting;
+  const Setting setting(Setting::unheard_of());
   cache::WinnerRecord old = setting.winner(setting.problem, setting.config, 210);
   old.trial.key.source_hash = std::string(64, '0');
   auto store = cache::Store::open(setting.file, cache::Access::read_write);

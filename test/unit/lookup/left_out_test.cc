@@ -161,21 +161,19 @@ TEST_CASE("each winner measured on an H200 left out in turn, the others answer w
     if (entry.device != h200().name) continue;
     winners.push_back({entry.problem, std::string(entry.config), entry.median_us});
   }
+  const std::vector<io::BuiltinTuned> all = all_but(winners, winners.size());
   lookup::Bounds bounds;
   bounds.tuned_only = true;
   for (std::size_t i = 0; i < winners.size(); ++i) {
-    // Another row may be of the same problem.
-    auto tuned = all_but(winners, i);
-    std::erase_if(tuned, [&](const io::BuiltinTuned& row) {
-      return problem_key(row.problem) == problem_key(winners[i].problem);
-    });
     lookup::Sources sources;
-    sources.tuned = tuned;
+    sources.tuned = all;
+    sources.left_out = true;
     const Problem& problem = winners[i].problem;
     const auto best = lookup::answer(problem, h200(), sources, bounds);
     INFO(describe(problem));
     REQUIRE(best.has_value());
     CHECK(best->match != Match::exact);
+    CHECK(best->from_problem != describe(problem));
     CHECK(best->from_problem.empty() == (best->match == Match::default_config));
     const auto config = parse_config(best->config, *find_family(problem.family));
     REQUIRE(config.has_value());

@@ -128,7 +128,7 @@ TEST_CASE("stored code goes to the driver; without it, compiling is allowed or r
 }
 
 TEST_CASE("a cache that cannot be read, or is not wanted, is left out") {
-  const Setting setting;
+  const Setting setting(Setting::unheard_of());
   SessionOptions options = setting.options();
   options.cache = setting.folder.path();
   const Session session = open(options);

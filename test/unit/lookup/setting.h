@@ -21,15 +21,24 @@ struct Setting {
   cache::testing::TempFolder folder;
   std::filesystem::path file = folder / "cache.db";
   const DeviceSpec& device = *io::find_device("nvidia-h200");
-  Problem problem = square(4096);
+  Problem problem;
   Config config = default_config(problem, device);
 
   // The compiler's library is looked for once, so this holds for the whole program.
-  Setting() { setenv("AUTOTUNE_NVRTC", "/no/such/folder", 1); }
+  explicit Setting(const Problem& tuned = square(4096)) : problem(tuned) {
+    setenv("AUTOTUNE_NVRTC", "/no/such/folder", 1);
+  }
 
   static Problem square(std::int64_t size) {
     Problem problem;
     problem.m = problem.n = problem.k = size;
+    return *checked(problem);
+  }
+  // One whose like did not come with the program.
+  static Problem unheard_of() {
+    Problem problem = square(4096);
+    problem.out_dtype = DType::fp32;
+    problem.layout = Layout::nn;
     return *checked(problem);
   }
   static Config default_config(const Problem& problem, const DeviceSpec& device) {
