@@ -1,116 +1,180 @@
-// The predicted ranking spread over kernels and tile shapes, then the neighbours of what was
-// measured best, then on down the ranking; done when two rounds in a row gain nothing.
+// The top predictions spread over kernels and tile shapes; then, again and again, what a surrogate
+// that learned from the results so far expects to improve most on the best of them. Done when the
+// next ones hardly have a chance to.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
+#include <optional>
 #include <set>
 #include <tuple>
 
-#include "search/neighbours.h"
 #include "search/strategies.h"
+#include "search/surrogate.h"
 
 namespace autotune::search {
 namespace {
 
-constexpr std::size_t kOpening = 24;  // tile shapes of the first round
-constexpr std::size_t kOfKernel = 6;  // of them at least so many of each kernel: the prediction
-                                      // ranks one kernel's configs better than two kernels
-constexpr std::size_t kCenters = 3;   // whose neighbours make a round
-constexpr std::size_t kRound = 24;    // configs of a later round
-constexpr double kGain = 0.01;        // a round that gains less than this is idle
-constexpr int kIdleRounds = 2;
+constexpr std::size_t kOpening = 8;       // tile shapes at first
+constexpr std::size_t kOfKernel = 2;      // of them at least so many of each kernel: the prediction
+                                          // ranks one kernel's configs better than two kernels
+constexpr std::size_t kAhead = 8;         // configs given and not yet known, after the opening
+constexpr std::size_t kShortlist = 1500;  // configs that the choice is made among
+constexpr double kGain = 0.01;            // what is worth going on for
+constexpr double kChance = 0.1;           // that any of the next kAhead brings it, else done
+constexpr double kFailure = 0.4;  // a failure tells of those like it as if it were this much
+                                  // slower, in log time, than others
+
+double density(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi); }
+double below(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
+
+// By how much log time falls under `best`, on average, where it is normal around `mean`.
+double expected_improvement(double best, double mean, double deviation) {
+  const double z = (best - mean) / deviation;
+  return (best - mean) * below(z) + deviation * density(z);
+}
 
 class ModelGuided final : public Strategy {
  public:
   explicit ModelGuided(const Plan& plan)
-      : plan_(plan), neighbours_(plan), planned_(plan.survivors.size()) {
+      : plan_(plan), surrogate_(plan), planned_(plan.survivors.size()) {
     open();
   }
 
   std::string_view name() const override { return "model"; }
 
   std::vector<std::size_t> next(std::span<const Observation> history, std::size_t limit) override {
-    if (given_ == round_.size() && !start_round(history)) return {};
-    const std::size_t count = std::min(limit, round_.size() - given_);
-    const auto begin = round_.begin() + static_cast<std::ptrdiff_t>(given_);
-    given_ += count;
-    return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+    std::vector<std::size_t> batch;
+    if (!opening_.empty()) {
+      const auto count = static_cast<std::ptrdiff_t>(std::min(limit, opening_.size()));
+      batch.assign(opening_.begin(), opening_.begin() + count);
+      opening_.erase(opening_.begin(), opening_.begin() + count);
+      pending_.insert(batch.begin(), batch.end());
+      return batch;
+    }
+    for (; known_ < history.size(); ++known_) note(history[known_]);
+    // Fewer at a time would ask for the same sums more often.
+    if (pending_.size() > kAhead / 2) return batch;
+    batch = choose(std::min(limit, kAhead - pending_.size()));
+    for (const std::size_t candidate : batch) planned_[candidate] = true;
+    pending_.insert(batch.begin(), batch.end());
+    return batch;
   }
 
  private:
-  bool add(std::size_t candidate) {
-    if (planned_[candidate]) return false;
-    planned_[candidate] = true;
-    round_.push_back(candidate);
-    return true;
-  }
-
   // The best of each tile shape as predicted; the first of all is the default config.
   void open() {
     std::set<std::tuple<const HostTwin*, std::int32_t, std::int32_t>> shapes;
     std::map<const HostTwin*, std::size_t> of_kernel;
     const auto add_shapes = [&](std::size_t most, std::size_t most_of_kernel) {
-      for (std::size_t i = 0; i < plan_.survivors.size() && round_.size() < most; ++i) {
+      for (std::size_t i = 0; i < plan_.survivors.size() && opening_.size() < most; ++i) {
         const Config& config = plan_.survivors[i].config;
         if (of_kernel[config.kernel] >= most_of_kernel) continue;
         const auto shape =
             std::tuple(config.kernel, value_of(config, "block_m"), value_of(config, "block_n"));
         if (!shapes.insert(shape).second) continue;
-        add(i);
+        opening_.push_back(i);
+        planned_[i] = true;
         ++of_kernel[config.kernel];
       }
     };
     add_shapes(plan_.survivors.size(), kOfKernel);
     add_shapes(kOpening, plan_.survivors.size());
-    std::sort(round_.begin(), round_.end());
+    std::sort(opening_.begin(), opening_.end());
   }
 
-  // Fills round_ from what is known by now; false when there is nothing left that promises a gain.
-  bool start_round(std::span<const Observation> history) {
-    std::vector<Observation> good;
-    for (const Observation& seen : history) {
-      if (seen.outcome == Outcome::ok) good.push_back(seen);
+  void note(const Observation& seen) {
+    planned_[seen.candidate] = true;  // a former winner may come from elsewhere
+    pending_.erase(seen.candidate);
+    if (seen.outcome == Outcome::ok) {
+      good_.push_back({seen.candidate, seen.median_us});
+      best_ = std::min(best_, std::log(seen.median_us));
+    } else {
+      failed_.push_back(seen.candidate);
     }
-    std::sort(good.begin(), good.end(), [](const Observation& a, const Observation& b) {
-      return std::tie(a.median_us, a.candidate) < std::tie(b.median_us, b.candidate);
+  }
+
+  std::vector<std::size_t> choose(std::size_t count) {
+    if (good_.empty()) return down_the_ranking(count);
+    learn();
+    const std::vector<double> means = surrogate_.means();
+    Surrogate::Shortlist list = surrogate_.shortlist(shortlisted(means), means, 2 * kAhead);
+    // What is under way is as good as known.
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (pending_.contains(list.candidate(i))) list.assume(i);
+    }
+    std::vector<bool> taken(list.size());
+    std::vector<std::size_t> chosen;
+    double no_gain = 1;  // the chance of that, after all that are chosen
+    while (chosen.size() < kAhead) {
+      std::optional<std::size_t> most;
+      double most_gain = 0;
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (taken[i] || planned_[list.candidate(i)]) continue;
+        const double gain = expected_improvement(best_, list.mean(i), list.deviation(i));
+        if (!most || gain > most_gain) {
+          most = i;
+          most_gain = gain;
+        }
+      }
+      if (!most) break;
+      taken[*most] = true;
+      chosen.push_back(list.candidate(*most));
+      no_gain *= 1 - below((best_ - kGain - list.mean(*most)) / list.deviation(*most));
+      list.assume(*most);
+    }
+    if (1 - no_gain < kChance) return {};
+    chosen.resize(std::min(chosen.size(), count));
+    return chosen;
+  }
+
+  void learn() {
+    std::vector<Surrogate::Sample> samples = good_;
+    double ratios = 0;  // logarithms
+    for (const Surrogate::Sample& each : good_) {
+      ratios += std::log(each.us / plan_.survivors[each.candidate].predicted_us);
+    }
+    const double failed = std::exp(ratios / static_cast<double>(good_.size()) + kFailure);
+    for (const std::size_t candidate : failed_) {
+      samples.push_back({candidate, failed * plan_.survivors[candidate].predicted_us});
+    }
+    surrogate_.learn(samples);
+  }
+
+  // The fastest as expected of those that were not given yet, and those that are under way.
+  std::vector<std::size_t> shortlisted(const std::vector<double>& means) const {
+    std::vector<std::size_t> list;
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      if (!planned_[i]) list.push_back(i);
+    }
+    const auto end = list.begin() + static_cast<std::ptrdiff_t>(std::min(kShortlist, list.size()));
+    std::partial_sort(list.begin(), end, list.end(), [&](std::size_t a, std::size_t b) {
+      return std::tie(means[a], a) < std::tie(means[b], b);
     });
-    if (!good.empty()) {
-      const double best = good.front().median_us;
-      idle_ = best < best_us_ * (1 - kGain) ? 0 : idle_ + 1;
-      best_us_ = std::min(best_us_, best);
-      if (idle_ >= kIdleRounds) return false;
-    }
-    round_.clear();
-    given_ = 0;
-    surround(good);
-    if (round_.empty()) go_down();
-    return !round_.empty();
+    list.erase(end, list.end());
+    list.insert(list.end(), pending_.begin(), pending_.end());
+    return list;
   }
 
-  void surround(const std::vector<Observation>& good) {
-    std::vector<std::size_t> around;
-    for (std::size_t i = 0; i < std::min(kCenters, good.size()); ++i) {
-      const std::vector<std::size_t> of_one = neighbours_.of(good[i].candidate);
-      around.insert(around.end(), of_one.begin(), of_one.end());
+  std::vector<std::size_t> down_the_ranking(std::size_t count) {
+    std::vector<std::size_t> batch;
+    for (; ranked_ < planned_.size() && batch.size() < count; ++ranked_) {
+      if (!planned_[ranked_]) batch.push_back(ranked_);
     }
-    std::sort(around.begin(), around.end());  // by predicted time
-    for (const std::size_t candidate : around) {
-      if (round_.size() < kRound) add(candidate);
-    }
-  }
-
-  void go_down() {
-    for (; ranked_ < planned_.size() && round_.size() < kRound; ++ranked_) add(ranked_);
+    return batch;
   }
 
   const Plan& plan_;
-  Neighbours neighbours_;
-  std::vector<bool> planned_;  // ever put in a round
-  std::vector<std::size_t> round_;
-  std::size_t given_ = 0;   // of round_
-  std::size_t ranked_ = 0;  // the ranking above is planned
-  double best_us_ = std::numeric_limits<double>::infinity();
-  int idle_ = 0;
+  Surrogate surrogate_;
+  std::vector<std::size_t> opening_;  // what is left of it
+  std::vector<bool> planned_;         // ever given, or to be in the opening
+  std::set<std::size_t> pending_;     // given and not yet known
+  std::size_t ranked_ = 0;            // the ranking before it is planned
+  std::size_t known_ = 0;             // of the history
+  std::vector<Surrogate::Sample> good_;
+  std::vector<std::size_t> failed_;
+  double best_ = std::numeric_limits<double>::infinity();  // least log(us) seen
 };
 
 }  // namespace

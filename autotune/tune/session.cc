@@ -91,11 +91,11 @@ Expected<void> Session::search() {
 
 // Keeps every compile worker busy with a little to spare, and asks no earlier: the more a strategy
 // has seen, the better it chooses. One that has nothing to say while something is at work is asked
-// again when all of that is known.
+// again when more is known.
 Expected<void> Session::refill(search::Strategy& strategy) {
   const auto jobs = static_cast<std::size_t>(tools_.pool.jobs());
   const std::int64_t most = tools_.options.max_trials;
-  if (strategy_done_ && outstanding() > 0) return {};
+  if (history_.size() == silent_at_ && outstanding() > 0) return {};
   // Trials that the cache answers leave nothing at work, so the strategy is asked on.
   while (outstanding() <= jobs && !tools_.stop) {
     std::size_t limit = 2 * jobs - std::min(2 * jobs, outstanding());
@@ -103,8 +103,10 @@ Expected<void> Session::refill(search::Strategy& strategy) {
       limit = std::min<std::size_t>(limit, std::max<std::int64_t>(0, most - handed_out_));
     if (limit == 0) return {};
     const std::vector<std::size_t> batch = strategy.next(history_, limit);
-    strategy_done_ = batch.empty();
-    if (batch.empty()) return {};
+    if (batch.empty()) {
+      silent_at_ = history_.size();
+      return {};
+    }
     handed_out_ += static_cast<std::int64_t>(batch.size());
     for (const std::size_t candidate : batch) {
       if (auto started = begin(candidate); !started) return started;

@@ -118,7 +118,7 @@ TEST_CASE("evolution gets near the best, another way for another seed, and stops
 
 TEST_CASE("model opens with distinct tile shapes of every kernel, the default first") {
   const auto batch = strategy_named("model")->next({}, 100);
-  REQUIRE(batch.size() == 24);
+  REQUIRE(batch.size() == 8);
   CHECK(batch.front() == 0);
   std::set<std::tuple<std::string_view, int, int>> shapes;
   std::map<std::string_view, int> of_kernel;
@@ -127,9 +127,9 @@ TEST_CASE("model opens with distinct tile shapes of every kernel, the default fi
     shapes.emplace(config.kernel->name(), value_of(config, "block_m"), value_of(config, "block_n"));
     ++of_kernel[config.kernel->name()];
   }
-  CHECK(shapes.size() == 24);
-  CHECK(of_kernel["wgmma"] >= 6);
-  CHECK(of_kernel["mma"] >= 6);
+  CHECK(shapes.size() == 8);
+  CHECK(of_kernel["wgmma"] >= 2);
+  CHECK(of_kernel["mma"] >= 2);
 }
 
 TEST_CASE("model finds a near-best config in few trials and stops by itself") {
@@ -138,9 +138,39 @@ TEST_CASE("model finds a near-best config in few trials and stops by itself") {
     const Run run = drive(*strategy_named("model"), limit, works);
     INFO("limit " << limit << ": " << run.order.size() << " trials, " << run.best_us / best);
     CHECK(run.best_us < best * 1.08);
-    CHECK(run.order.size() < 400);
-    CHECK(run.order.size() >= 24 + 2 * 8);
+    CHECK(run.order.size() < 150);
   }
+}
+
+TEST_CASE("model waits for results rather than guess far ahead, and goes on when half are there") {
+  const auto strategy = strategy_named("model");
+  const auto opening = strategy->next({}, 100);
+  CHECK(strategy->next({}, 100).empty());
+  std::vector<Observation> history;
+  for (std::size_t i = 0; i < 4; ++i) history.push_back(works(opening[i]));
+  const auto more = strategy->next(history, 100);
+  CHECK(more.size() == 4);
+  for (const std::size_t candidate : more) {
+    CHECK(std::find(opening.begin(), opening.end(), candidate) == opening.end());
+  }
+  CHECK(strategy->next(history, 100).empty());
+}
+
+TEST_CASE("model leaves what fails and those like it") {
+  // Nothing of the kernel that the ranking likes best runs.
+  const HostTwin* favourite = plan().survivors[0].config.kernel;
+  const Run run = drive(*strategy_named("model"), 8, [&](std::size_t candidate) {
+    return plan().survivors[candidate].config.kernel == favourite
+               ? Observation{candidate, Outcome::launch_failed, 0}
+               : works(candidate);
+  });
+  double best = 1e30;
+  for (std::size_t i = 0; i < plan().survivors.size(); ++i) {
+    if (plan().survivors[i].config.kernel != favourite) best = std::min(best, measured_us(i));
+  }
+  INFO(run.order.size() << " trials, " << run.best_us / best);
+  CHECK(run.best_us < best * 1.1);
+  CHECK(run.order.size() < 400);
 }
 
 TEST_CASE("model follows its measurements to where the ranking is wrong") {
