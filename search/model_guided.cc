@@ -22,7 +22,7 @@ constexpr std::size_t kOfKernel = 2;      // of them at least so many of each ke
 constexpr std::size_t kAhead = 8;         // configs given and not yet known, after the opening
 constexpr std::size_t kShortlist = 1500;  // configs that the choice is made among
 constexpr double kGain = 0.01;            // what is worth going on for
-constexpr double kChance = 0.1;           // that any of the next kAhead brings it, else done
+constexpr double kChance = 0.05;          // that any of the next kAhead brings it, else done
 constexpr double kFailure = 0.4;  // a failure tells of those like it as if it were this much
                                   // slower, in log time, than others
 

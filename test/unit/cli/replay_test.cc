@@ -1,5 +1,9 @@
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -81,6 +85,36 @@ TEST_CASE("replay runs strategies on data, as a table, JSON and a picture") {
   CHECK(svg.str().starts_with("<svg "));
   CHECK(contains(svg.str(), ">exhaustive</text>"));
   CHECK(contains(svg.str(), ">random</text>"));
+}
+
+// What the default strategy is worth on an H200, the model never fitted to the problem at hand.
+TEST_CASE("model finds the best of the wide data in 24 configs") {
+  const Folder folder;
+  const auto ran = test::run({"replay", "--data", AUTOTUNE_SOURCE_DIR "/test/data/wide",
+                              "--strategy", "model,random,evolution", "--fit-others", "--seeds",
+                              "0..19", "--json", folder / "replay.json"});
+  INFO(ran.err);
+  REQUIRE(ran.code == 0);
+  std::cout << ran.out << std::endl;
+  std::ifstream file(folder / "replay.json");
+  const auto json = nlohmann::json::parse(file);
+  int problems = 0;
+  int within_1 = 0;
+  double log_of_defaults = 0;
+  for (const auto& row : json["rows"]) {
+    if (row["strategy"] != "model") continue;
+    INFO(row["problem"].dump());
+    const auto& median = row["median"];
+    REQUIRE_FALSE(median.empty());
+    const double after_24 = median[std::min<std::size_t>(median.size(), 24) - 1].get<double>();
+    CHECK(after_24 <= 1.03);
+    ++problems;
+    if (after_24 <= 1.01) ++within_1;
+    log_of_defaults += std::log(row["default_ratio"].get<double>());
+  }
+  CHECK(problems >= 10);
+  CHECK(within_1 >= 0.9 * problems);
+  CHECK(std::exp(log_of_defaults / problems) <= 1.12);
 }
 
 TEST_CASE("replay fits the model to the other problems where that is asked for") {
