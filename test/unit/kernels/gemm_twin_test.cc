@@ -60,7 +60,8 @@ TEST_CASE("the reciprocals of the tile order divide exactly") {
   };
   for (const std::int64_t m : {16, 48, 1600, 112016, 1 << 30}) {
     for (const int swizzle : {1, 2, 3, 7, 8, 16, 64}) {
-      const std::string text = fmt::format("mma:block_m=16,block_n=16,raster=0,swizzle={}", swizzle);
+      const std::string text =
+          fmt::format("mma:block_m=16,block_n=16,raster=0,swizzle={}", swizzle);
       const GemmArgs args = args_of(config_of(text), product(m, 1040));
       const std::uint64_t group = std::uint64_t{1} * args.tiles_m * args.swizzle;
       for (const std::uint64_t near : {group, 2 * group, 17 * group, std::uint64_t{1} << 31}) {
