@@ -45,8 +45,8 @@ __device__ __forceinline__ void barrier_arrive_at(u32 barrier, u32 rank) {
       : "memory");
 }
 
-// Barrier 0 of the block among `kThreads` of its threads: those that only bring something, and those
-// that wait until all of them came.
+// Barrier 0 of the block among `kThreads` of its threads: those that only bring something, and
+// those that wait until all of them came.
 template <int kThreads>
 __device__ __forceinline__ void block_arrive() {
   asm volatile("bar.arrive 0, %0;\n" ::"n"(kThreads) : "memory");
