@@ -21,6 +21,7 @@ constexpr std::size_t kOfKernel = 2;      // of them at least so many of each ke
                                           // ranks one kernel's configs better than two kernels
 constexpr std::size_t kAhead = 8;         // configs given and not yet known, after the opening
 constexpr std::size_t kShortlist = 1500;  // configs that the choice is made among
+constexpr std::size_t kFewest = 24;       // configs before it may be done
 constexpr double kGain = 0.01;            // what is worth going on for
 constexpr double kChance = 0.05;          // that any of the next kAhead brings it, else done
 constexpr double kFailure = 0.4;  // a failure tells of those like it as if it were this much
@@ -50,15 +51,13 @@ class ModelGuided final : public Strategy {
       const auto count = static_cast<std::ptrdiff_t>(std::min(limit, opening_.size()));
       batch.assign(opening_.begin(), opening_.begin() + count);
       opening_.erase(opening_.begin(), opening_.begin() + count);
-      pending_.insert(batch.begin(), batch.end());
       return batch;
     }
     for (; known_ < history.size(); ++known_) note(history[known_]);
     // Fewer at a time would ask for the same sums more often.
     if (pending_.size() > kAhead / 2) return batch;
     batch = choose(std::min(limit, kAhead - pending_.size()));
-    for (const std::size_t candidate : batch) planned_[candidate] = true;
-    pending_.insert(batch.begin(), batch.end());
+    for (const std::size_t candidate : batch) give(candidate);
     return batch;
   }
 
@@ -75,13 +74,18 @@ class ModelGuided final : public Strategy {
             std::tuple(config.kernel, value_of(config, "block_m"), value_of(config, "block_n"));
         if (!shapes.insert(shape).second) continue;
         opening_.push_back(i);
-        planned_[i] = true;
+        give(i);
         ++of_kernel[config.kernel];
       }
     };
     add_shapes(plan_.survivors.size(), kOfKernel);
     add_shapes(kOpening, plan_.survivors.size());
     std::sort(opening_.begin(), opening_.end());
+  }
+
+  void give(std::size_t candidate) {
+    planned_[candidate] = true;
+    pending_.insert(candidate);
   }
 
   void note(const Observation& seen) {
@@ -98,16 +102,30 @@ class ModelGuided final : public Strategy {
   std::vector<std::size_t> choose(std::size_t count) {
     if (good_.empty()) return down_the_ranking(count);
     learn();
+    Promising next = promising(kAhead);
+    if (known_ >= kFewest && next.chance < kChance) return {};
+    next.candidates.resize(std::min(next.candidates.size(), count));
+    return std::move(next.candidates);
+  }
+
+  struct Promising {
+    std::vector<std::size_t> candidates;
+    double chance;  // that any of them gains more than kGain
+  };
+
+  // One after the other those of most expected improvement, what is under way and what was chosen
+  // before being as good as known.
+  Promising promising(std::size_t count) const {
     const std::vector<double> means = surrogate_.means();
-    Surrogate::Shortlist list = surrogate_.shortlist(shortlisted(means), means, 2 * kAhead);
-    // What is under way is as good as known.
+    Surrogate::Shortlist list =
+        surrogate_.shortlist(shortlisted(means), means, pending_.size() + count);
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (pending_.contains(list.candidate(i))) list.assume(i);
     }
     std::vector<bool> taken(list.size());
-    std::vector<std::size_t> chosen;
-    double no_gain = 1;  // the chance of that, after all that are chosen
-    while (chosen.size() < kAhead) {
+    Promising chosen;
+    double no_gain = 1;
+    while (chosen.candidates.size() < count) {
       std::optional<std::size_t> most;
       double most_gain = 0;
       for (std::size_t i = 0; i < list.size(); ++i) {
@@ -120,12 +138,11 @@ class ModelGuided final : public Strategy {
       }
       if (!most) break;
       taken[*most] = true;
-      chosen.push_back(list.candidate(*most));
+      chosen.candidates.push_back(list.candidate(*most));
       no_gain *= 1 - below((best_ - kGain - list.mean(*most)) / list.deviation(*most));
       list.assume(*most);
     }
-    if (1 - no_gain < kChance) return {};
-    chosen.resize(std::min(chosen.size(), count));
+    chosen.chance = 1 - no_gain;
     return chosen;
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 // How far two values of a parameter may be apart, in doublings (or steps, of small numbers), to be
 // still much alike.
-constexpr double kReach = 2;
+constexpr double kReach = 2.5;
 // Values of main, joint and rough that learn() chooses from, and how sure it is beforehand that the
 // defaults are about right: a factor of so much is one standard deviation.
 constexpr double kMains[] = {0.03, 0.06, 0.1, 0.17, 0.3};
