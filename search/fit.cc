@@ -108,8 +108,9 @@ FitData::FitData(std::span<const MeasuredConfig> observations, const DeviceSpec&
               [](const MeasuredConfig* a, const MeasuredConfig* b) { return a->us < b->us; });
     const double fastest = all.front()->us;
     const auto kept = thinned(std::move(all), kMostPerProblem);
+    const auto weight = [fastest](double us) { return std::pow(fastest / us, 2); };
     double sum = 0;
-    for (const MeasuredConfig* each : kept) sum += fastest / each->us;
+    for (const MeasuredConfig* each : kept) sum += weight(each->us);
     const double information =
         std::min(kInformationPerProblem, static_cast<double>(kept.size())) / sum;
     for (const MeasuredConfig* each : kept) {
@@ -117,7 +118,7 @@ FitData::FitData(std::span<const MeasuredConfig> observations, const DeviceSpec&
       check(each->config, each->problem, traits_of(each->problem), device, limits, &resources);
       samples_.push_back({problems_, each->problem,
                           each->config.kernel->work(each->config, each->problem, device), resources,
-                          std::log(each->us), information * fastest / each->us});
+                          std::log(each->us), information * weight(each->us)});
     }
     ++problems_;
   }

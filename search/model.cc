@@ -22,25 +22,33 @@ struct Style {
   double tensor_share;
   double l2_bytes_per_clock;
   double step_clocks;
-  int doublings;  // sharpness of the maximum below: the norm of 2^doublings
+  // Sharpness of the maximum below: the norm of 2^n, among the units of an SM, between those and
+  // the latency of loads, and between all that and DRAM. A copy engine that works ahead keeps the
+  // units from waiting for each other, not from waiting for memory (wide data of an H200).
+  int among_units;
+  int with_latency;
+  int with_dram;
 };
 
 Style style_of(const Work& work, const ModelCoefficients& model) {
-  if (work.asynchronous) return {model.ahead_tensor_share, model.ahead_l2_bytes_per_clock, 0, 4};
-  return {model.turns_tensor_share, model.turns_l2_bytes_per_clock, model.turns_step_clocks, 2};
+  if (work.asynchronous) {
+    return {model.ahead_tensor_share, model.ahead_l2_bytes_per_clock, 0, 4, 2, 1};
+  }
+  return {
+      model.turns_tensor_share, model.turns_l2_bytes_per_clock, model.turns_step_clocks, 2, 2, 2};
 }
 
 // A maximum with a rounded corner: units that are nearly as busy as the busiest get in its way.
-double busiest(const Style& style, std::initializer_list<double> units) {
+double busiest(int doublings, std::initializer_list<double> units) {
   const double most = std::max(units);
   if (most <= 0) return 0;
   double sum = 0;
   for (const double unit : units) {
     double share = unit / most;
-    for (int i = 0; i < style.doublings; ++i) share *= share;
+    for (int i = 0; i < doublings; ++i) share *= share;
     sum += share;
   }
-  for (int i = 0; i < style.doublings; ++i) sum = std::sqrt(sum);
+  for (int i = 0; i < doublings; ++i) sum = std::sqrt(sum);
   return most * sum;
 }
 
@@ -172,10 +180,10 @@ double clocks_of_step(const Step& step, const Work& work, const Style& style, in
   const auto units = [&](double resident) {
     // A sub-partition without a warp multiplies nothing.
     const double idle = std::max(1.0, sub_partitions / (resident * std::max(1, work.warps)));
-    return busiest(style, {step.multiply * idle, step.smem, step.l2, step.issue});
+    return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, step.issue});
   };
   const double alone = units(1) + style.step_clocks;
-  return busiest(style,
+  return busiest(style.with_latency,
                  {std::max(blocks * units(blocks), alone), clocks_between_loads(step, blocks)});
 }
 
@@ -217,7 +225,7 @@ Prediction predict(const Work& work, const Problem& problem, const DeviceSpec& d
   Prediction us{};
   us.launch = device.launch_us > 0 ? device.launch_us : model.launch_us;
   us.fill = (work.asynchronous ? 1 : exposed) * fill / per_us;
-  us.main_loop = busiest(style, {sm_clocks, dram_clocks}) / per_us;
+  us.main_loop = busiest(style.with_dram, {sm_clocks, dram_clocks}) / per_us;
   us.epilogue = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
   if (work.split_k > 1) {
     const double bytes = 2 * static_cast<double>(resources.workspace_bytes);

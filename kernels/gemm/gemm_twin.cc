@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace autotune::gemm {
 namespace {
@@ -52,6 +53,19 @@ std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int max_sms)
 Reciprocal reciprocal(std::int64_t divisor) {
   if (divisor <= 1) return 0;
   return std::numeric_limits<Reciprocal>::max() / static_cast<Reciprocal>(divisor) + 1;
+}
+
+// Lines of the L2 that a row of a tile touches, relative to one that begins on a line. `length` and
+// `pitch` in elements: of the row, and from one to the next. A row begins at any multiple of what
+// the pitch and a line have in common.
+double line_share(std::int64_t length, std::int64_t pitch, std::int64_t element) {
+  constexpr std::int64_t kLine = 128;  // bytes, on every GPU so far
+  const std::int64_t bytes = length * element;
+  const std::int64_t common = std::gcd(pitch * element, kLine);
+  const auto touched = [bytes](std::int64_t step) {
+    return static_cast<double>(bytes + kLine - std::min(step, bytes));
+  };
+  return touched(common) / touched(kLine);
 }
 
 std::string upper(std::string_view name) {
@@ -198,6 +212,13 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   work.c_bytes = static_cast<double>(problem.m) * static_cast<double>(problem.n) * out *
                  (traits.beta ? 2.0 : 1.0);
   fill_work(config, traits, device, work);
+  // Lines that rows touch in part count whole; a cluster asks once for what its blocks share.
+  const std::int64_t bytes = storage_bytes(problem.dtype);
+  const std::int64_t row_a = a_is_k_major(problem.layout) ? work.block_k : work.block_m;
+  const std::int64_t row_b = b_is_k_major(problem.layout) ? work.block_k : work.block_n;
+  const double lines_a = m * k * element * line_share(row_a, problem.lda, bytes) / shape.n;
+  const double lines_b = n * k * element * line_share(row_b, problem.ldb, bytes) / shape.m;
+  work.load_bytes_per_k_tile = std::max(work.load_bytes_per_k_tile, lines_a + lines_b);
   return work;
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("a C program gets the answers of the C++ one") {
   setting.fill();
   CHECK(c_user_default_is_sound() == 1);
   CHECK(c_user_match(setting.file.c_str(), "nvidia-h200", 4096) == AUTOTUNE_EXACT);
-  CHECK(c_user_match(setting.file.c_str(), "nvidia-h200", 4088) == AUTOTUNE_NEAREST_PROBLEM);
+  CHECK(c_user_match(setting.file.c_str(), "nvidia-h200", 4032) == AUTOTUNE_NEAREST_PROBLEM);
   CHECK(c_user_match(setting.file.c_str(), "nvidia-h200", 16) == AUTOTUNE_DEFAULT_CONFIG);
   CHECK(c_user_match(setting.file.c_str(), "voodoo-3", 16) == -1);
 }

@@ -113,6 +113,24 @@ TEST_CASE("what is known to be bad is predicted to be slower") {
         predicted(small_l2, tile + ",raster=0,swizzle=8"));
 }
 
+TEST_CASE("rows that begin inside a line of the L2 cost more loads, which a cluster shares") {
+  const auto loads = [](std::int64_t size, int cluster_m, int cluster_n) {
+    const auto config = parse_config(
+        "wgmma:block_m=64,block_n=128,block_k=64,stages=8,consumers=1,pingpong=0,cluster_m=" +
+            std::to_string(cluster_m) + ",cluster_n=" + std::to_string(cluster_n),
+        *find_family("gemm"));
+    REQUIRE(config);
+    return config->kernel->work(*config, gemm(size, size, size), device_named(kH200))
+        .load_bytes_per_k_tile;
+  };
+  // 192 rows of 128 bytes; where rows are 2000 bytes apart, one in eight begins on a line.
+  CHECK(loads(1024, 1, 1) == Approx(192 * 128));
+  CHECK(loads(1024, 2, 1) == Approx(192 * 128));
+  CHECK(loads(1000, 1, 1) == Approx(192 * 128 * 1.875));
+  CHECK(loads(1000, 2, 1) == Approx((64 + 64) * 128 * 1.875));
+  CHECK(loads(1000, 1, 2) == Approx((32 + 128) * 128 * 1.875));
+}
+
 TEST_CASE("predicted spills cost time") {
   Limits keep;
   keep.keep_slow = true;
