@@ -54,8 +54,8 @@ TEST_CASE("results of tune and bench are read back; what is none is refused by r
     CHECK(file->device == "NVIDIA H200");
     CHECK(file->entries.size() == 14);
     CHECK(file->entries[2].problem.m == 4096);
-    CHECK(file->entries[2].config.starts_with("wgmma:block_m=128,block_n=256"));
-    CHECK(file->entries[2].median_us > 170);
+    CHECK(file->entries[2].config.starts_with("wgmma:"));
+    CHECK(file->entries[2].median_us > 100);
   }
   for (const char* text :
        {"", "no", "[]", "{}", R"({"device": 1, "rows": []})", R"({"device": "x", "rows": {}})"}) {
