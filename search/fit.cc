@@ -22,8 +22,8 @@ constexpr double kOutlier = 2;
 // Trials of one problem share its error, so that many of them tell no more than so many
 // independent ones.
 constexpr double kInformationPerProblem = 40;
-// How much of the mean residual of a problem's trials does not count.
-constexpr double kForgiven = 0.5;
+// Twice as slow counts 2^n times less: which configs win is decided among the fast ones.
+constexpr double kNearTheBest = 4;
 // A default is in doubt by this share of its bounds' range, in log space.
 constexpr double kDoubtOfRange = 1.0 / 8;
 
@@ -108,7 +108,7 @@ FitData::FitData(std::span<const MeasuredConfig> observations, const DeviceSpec&
               [](const MeasuredConfig* a, const MeasuredConfig* b) { return a->us < b->us; });
     const double fastest = all.front()->us;
     const auto kept = thinned(std::move(all), kMostPerProblem);
-    const auto weight = [fastest](double us) { return std::pow(fastest / us, 2); };
+    const auto weight = [fastest](double us) { return std::pow(fastest / us, kNearTheBest); };
     double sum = 0;
     for (const MeasuredConfig* each : kept) sum += weight(each->us);
     const double information =
@@ -134,19 +134,6 @@ std::vector<double> FitData::residuals(const ModelCoefficients& model) const {
     all.push_back(std::log(us) - each.log_us);
   }
   return all;
-}
-
-// Residuals with a part of each problem's mean taken away.
-std::vector<double> FitData::ordering(std::vector<double> residuals) const {
-  std::vector<double> sums(problems_), weights(problems_);
-  for (std::size_t i = 0; i < samples_.size(); ++i) {
-    sums[samples_[i].problem] += samples_[i].weight * residuals[i];
-    weights[samples_[i].problem] += samples_[i].weight;
-  }
-  for (std::size_t i = 0; i < samples_.size(); ++i) {
-    residuals[i] -= kForgiven * sums[samples_[i].problem] / weights[samples_[i].problem];
-  }
-  return residuals;
 }
 
 ModelError FitData::summary(const std::vector<double>& residuals) const {
@@ -200,7 +187,7 @@ Expected<ModelCoefficients> FitData::fit() const {
   };
 
   Vector point = Vector::Zero(size);
-  std::vector<double> here = ordering(residuals(model_at(point)));
+  std::vector<double> here = residuals(model_at(point));
   double cost = cost_of(point, here);
   double damping = 1e-2;
   for (int step = 0; step < kMostSteps; ++step) {
@@ -210,7 +197,7 @@ Expected<ModelCoefficients> FitData::fit() const {
           point[a] + kDerivativeStep <= all_axes[a].hi ? kDerivativeStep : -kDerivativeStep;
       Vector beside = point;
       beside[a] += move;
-      const std::vector<double> there = ordering(residuals(model_at(beside)));
+      const std::vector<double> there = residuals(model_at(beside));
       for (std::size_t i = 0; i < samples_.size(); ++i) {
         slopes(static_cast<Eigen::Index>(i), a) = (there[i] - here[i]) / move;
       }
@@ -238,7 +225,7 @@ Expected<ModelCoefficients> FitData::fit() const {
       for (Eigen::Index a = 0; a < size; ++a) {
         next[a] = std::clamp(next[a], all_axes[a].lo, all_axes[a].hi);
       }
-      std::vector<double> there = ordering(residuals(model_at(next)));
+      std::vector<double> there = residuals(model_at(next));
       const double next_cost = cost_of(next, there);
       if (next_cost < cost) {
         gained = (cost - next_cost) / cost;

@@ -35,11 +35,10 @@ class FitData {
   std::size_t problems() const { return problems_; }
   std::size_t trials() const { return samples_.size(); }
 
-  // The coefficients that make the sum of squares of log(predicted / measured) least. What all
-  // trials of a problem have in common counts half, for it does not change their order; slow
-  // configs count less than fast ones, outliers less than their squares, every problem about alike,
-  // and departing from the defaults costs a little, so that what the data say nothing about stays
-  // as it is. All are within their bounds. bad_input without data.
+  // The coefficients that make the sum of squares of log(predicted / measured) least. Slow configs
+  // count far less than fast ones, outliers less than their squares, every problem about alike, and
+  // departing from the defaults costs a little, so that what the data say nothing about stays as it
+  // is. All are within their bounds. bad_input without data.
   Expected<ModelCoefficients> fit() const;
 
   // Of given coefficients on these trials.
@@ -57,7 +56,6 @@ class FitData {
     double weight;
   };
   std::vector<double> residuals(const ModelCoefficients& model) const;
-  std::vector<double> ordering(std::vector<double> residuals) const;
   ModelError summary(const std::vector<double>& residuals) const;
   FitData without(std::size_t problem) const;
   FitData only(std::size_t problem) const;

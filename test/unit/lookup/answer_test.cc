@@ -158,7 +158,7 @@ TEST_CASE("without an exact one the nearest problem answers") {
   const search::Plan plan = plan_of(gemm(4096, 4096, 4096), h200);
   crown(folder.file(), gemm(4096, 4096, 4096), h200, plan.survivors.at(3).config, 210.5);
   crown(folder.file(), gemm(1024, 4096, 4096), h200, plan.survivors.at(5).config, 60);
-  const BestConfig best = answer_with(folder.file(), gemm(3000, 4096, 4096), h200);
+  const BestConfig best = answer_with(folder.file(), gemm(4080, 4096, 4096), h200);
   CHECK(best.match == Match::nearest_problem);
   CHECK(best.config == to_string(plan.survivors.at(3).config));
   CHECK(best.from_problem == describe(gemm(4096, 4096, 4096)));
@@ -268,7 +268,7 @@ TEST_CASE("winners that came with the program answer where the cache has none") 
   REQUIRE(exact.has_value());
   CHECK(exact->match == Match::exact);
   CHECK(exact->config == config);
-  const auto near = lookup::answer(gemm(4096, 4096, 2048), h200, sources);
+  const auto near = lookup::answer(gemm(4080, 4096, 4096), h200, sources);
   REQUIRE(near.has_value());
   CHECK(near->match == Match::nearest_problem);
   const auto other = lookup::answer(problem, device("nvidia-h100-80gb-hbm3"), sources);

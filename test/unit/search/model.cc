@@ -50,7 +50,7 @@ TEST_CASE("a large bf16 GEMM on an H200 prefers warpgroup instructions on large 
   CHECK(tflops < device_named(kH200).measured_f16_bf16_tflops);
 }
 
-TEST_CASE("mma on an H200 prefers large tiles, 64x64 warp tiles, 3 to 4 stages") {
+TEST_CASE("mma on an H200 prefers large tiles, 64x64 warp tiles, 3 to 6 stages") {
   Limits mma_only;
   mma_only.excludes.push_back(parse_pattern("wgmma", *find_family("gemm")).value());
   const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096), mma_only);
@@ -65,7 +65,7 @@ TEST_CASE("mma on an H200 prefers large tiles, 64x64 warp tiles, 3 to 4 stages")
   }
   const Shape best = shape_of(plan.default_config().config);
   CHECK(best.stages >= 3);
-  CHECK(best.stages <= 4);
+  CHECK(best.stages <= 6);
   // Within reach of what mma.sync can do there, and not beyond it.
   const double tflops = flops(plan.problem) / plan.default_config().predicted_us / 1e6;
   CHECK(tflops > 350);
