@@ -31,7 +31,7 @@ fuzz() {
   mkdir -p "$work" build/fuzz/found
   case $name in
     yaml) seeds=(configs/gpus configs/spaces configs/suites) ;;
-    import | config) seeds=("test/fuzz/seeds/$name") ;;
+    import | config | sweep) seeds=("test/fuzz/seeds/$name") ;;
   esac
   if build/fuzz/bin/fuzz_"$name" "$work" "${seeds[@]}" -max_total_time="$seconds" -timeout=20 \
     -rss_limit_mb=2048 -artifact_prefix="$found" -print_final_stats=1 >"$log" 2>&1 </dev/null; then

@@ -80,6 +80,7 @@ TEST_CASE("a sweep file that does not make sense is refused at its line") {
   check_refused(text, "k=512", "k=0", "no problem");
   check_refused(text, "family=gemm", "family=conv", "family");
   check_refused(text, "1.0012", "-1", "positive");
+  check_refused(text, "1.0012", "inf", "positive");
   check_refused(text, "spilled", "spilt", "outcome");
   check_refused(text, "kernel simt", "kernel sint", "sint");
   check_refused(text, "kernel mma block_m,", "kernel mma blok_m,", "blok_m");
