@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "autotune/tune/code.h"
-#include "autotune/worker/pool.h"
+#include "autotune/tune/workers.h"
 #include "kernels/problem.h"
 #include "search/check.h"
 
@@ -181,20 +181,14 @@ Expected<std::vector<BenchRow>> bench(const std::vector<BenchItem>& items, const
                                       int device_index, const BenchOptions& options,
                                       cache::Store* store, const BenchObserver& observer,
                                       const std::atomic<bool>& stop) {
-  auto executable = worker::find_executable(options.worker);
-  if (!executable) return tl::unexpected(executable.error());
-  worker::WorkerOptions workers;
-  workers.executable = std::move(*executable);
-  auto pool = worker::CompilePool::start(workers, options.jobs);
-  if (!pool) return tl::unexpected(pool.error());
-  auto measurer = worker::MeasureWorker::start(workers, device_index);
-  if (!measurer) return tl::unexpected(measurer.error());
-  auto compiler = pool->compiler();
+  auto workers = start_workers(options.worker, options.jobs, device_index);
+  if (!workers) return tl::unexpected(workers.error());
+  auto compiler = workers->pool.compiler();
   if (!compiler) return tl::unexpected(compiler.error());
   CodeMemory memory;
   // A cache that cannot keep a cubin costs nothing here but time in the next run.
-  CodeSource code(*pool, memory, store, device, std::move(*compiler), [](const Error&) {});
-  Bench bench(items, device, options, *measurer, code, stop);
+  CodeSource code(workers->pool, memory, store, device, std::move(*compiler), [](const Error&) {});
+  Bench bench(items, device, options, workers->measurer, code, stop);
   bench.prepare();
   return bench.run(observer);
 }

@@ -13,11 +13,11 @@ namespace autotune::tune {
 namespace {
 
 // Clocks drift from trial to trial by more than configs differ, so the final is wide: as many as
-// can be timed in kSeconds, three at least.
+// can be timed in kTime, three at least.
 constexpr std::size_t kFinalists = 16;
 constexpr std::size_t kAtLeast = 3;
 constexpr std::size_t kOfShape = 4;  // with the same tile, which differ least
-constexpr std::chrono::milliseconds kSeconds{1500};
+constexpr std::chrono::milliseconds kTime{1500};
 // What is further behind than this was not held back by noise.
 constexpr double kWithin = 1.1;
 // A few pairs tell who is beaten by more than kBeaten; the rest take as many as it needs.
@@ -58,7 +58,7 @@ class Final {
       ++finalists;
       // The default comes last, so that it and the winner are timed side by side.
       if (each == king_ || each == former_ || each == default_) continue;
-      if (finalists > kAtLeast && std::chrono::steady_clock::now() - start > kSeconds) break;
+      if (finalists > kAtLeast && std::chrono::steady_clock::now() - start > kTime) break;
       if (auto fought = duel(each); !fought) return tl::unexpected(fought.error());
     }
     for (const auto& seeded : {former_, default_}) {

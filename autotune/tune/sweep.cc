@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "autotune/tune/code.h"
-#include "autotune/worker/pool.h"
+#include "autotune/tune/workers.h"
 #include "kernels/problem.h"
 #include "search/spread.h"
 
@@ -34,8 +34,7 @@ std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nu
 struct Sweeper::Impl {
   DeviceSpec device;
   SweepOptions options;
-  worker::CompilePool pool;
-  worker::MeasureWorker measurer;
+  Workers workers;
   CodeMemory memory;
 };
 
@@ -249,16 +248,9 @@ Sweeper::~Sweeper() = default;
 
 Expected<Sweeper> Sweeper::create(const DeviceSpec& device, int device_index,
                                   const SweepOptions& options) {
-  auto executable = worker::find_executable(options.worker);
-  if (!executable) return tl::unexpected(executable.error());
-  worker::WorkerOptions workers;
-  workers.executable = std::move(*executable);
-  auto pool = worker::CompilePool::start(workers, options.jobs);
-  if (!pool) return tl::unexpected(pool.error());
-  auto measurer = worker::MeasureWorker::start(workers, device_index);
-  if (!measurer) return tl::unexpected(measurer.error());
-  return Sweeper(std::make_unique<Impl>(
-      Impl{device, options, std::move(*pool), std::move(*measurer), CodeMemory()}));
+  auto workers = start_workers(options.worker, options.jobs, device_index);
+  if (!workers) return tl::unexpected(workers.error());
+  return Sweeper(std::make_unique<Impl>(Impl{device, options, *std::move(workers), CodeMemory()}));
 }
 
 Expected<bool> Sweeper::sweep(const Problem& problem, const std::optional<io::Sweep>& before,
@@ -267,9 +259,9 @@ Expected<bool> Sweeper::sweep(const Problem& problem, const std::optional<io::Sw
   const auto plan =
       search::make_plan(problem, impl_->device, impl_->options.space, impl_->options.limits);
   if (!plan) return tl::unexpected(plan.error());
-  auto compiler = impl_->pool.compiler();
+  auto compiler = impl_->workers.pool.compiler();
   if (!compiler) return tl::unexpected(compiler.error());
-  auto driver = impl_->measurer.driver();
+  auto driver = impl_->workers.measurer.driver();
   if (!driver) return tl::unexpected(driver.error());
   io::Sweep sweep;
   if (before) {
@@ -281,10 +273,13 @@ Expected<bool> Sweeper::sweep(const Problem& problem, const std::optional<io::Sw
   }
   sweep.runs.push_back({today(), *driver, *compiler, impl_->options.seed});
   // A cache that cannot keep a cubin costs nothing here but time in the next run.
-  CodeSource code(impl_->pool, impl_->memory, store, impl_->device, *compiler, [](const Error&) {});
-  const std::size_t ahead = kAhead * static_cast<std::size_t>(std::max(1, impl_->pool.jobs()));
-  Run run({impl_->device, impl_->options, impl_->measurer, code, ahead, deadline, stop, sink},
-          *plan, std::move(sweep));
+  CodeSource code(impl_->workers.pool, impl_->memory, store, impl_->device, *compiler,
+                  [](const Error&) {});
+  const std::size_t ahead =
+      kAhead * static_cast<std::size_t>(std::max(1, impl_->workers.pool.jobs()));
+  Run run(
+      {impl_->device, impl_->options, impl_->workers.measurer, code, ahead, deadline, stop, sink},
+      *plan, std::move(sweep));
   return run.run();
 }
 

@@ -3,15 +3,14 @@
 #include <utility>
 
 #include "autotune/tune/session.h"
-#include "autotune/worker/pool.h"
+#include "autotune/tune/workers.h"
 
 namespace autotune::tune {
 
 struct Tuner::Impl {
   DeviceSpec device;
   TuneOptions options;
-  worker::CompilePool pool;
-  worker::MeasureWorker measurer;
+  Workers workers;
   CodeMemory memory;
 };
 
@@ -22,16 +21,9 @@ Tuner::~Tuner() = default;
 
 Expected<Tuner> Tuner::create(const DeviceSpec& device, int device_index,
                               const TuneOptions& options) {
-  auto executable = worker::find_executable(options.worker);
-  if (!executable) return tl::unexpected(executable.error());
-  worker::WorkerOptions workers;
-  workers.executable = std::move(*executable);
-  auto pool = worker::CompilePool::start(workers, options.jobs);
-  if (!pool) return tl::unexpected(pool.error());
-  auto measurer = worker::MeasureWorker::start(workers, device_index);
-  if (!measurer) return tl::unexpected(measurer.error());
-  return Tuner(std::make_unique<Impl>(
-      Impl{device, options, std::move(*pool), std::move(*measurer), CodeMemory()}));
+  auto workers = start_workers(options.worker, options.jobs, device_index);
+  if (!workers) return tl::unexpected(workers.error());
+  return Tuner(std::make_unique<Impl>(Impl{device, options, *std::move(workers), CodeMemory()}));
 }
 
 Expected<TuneResult> Tuner::tune(const Problem& problem, cache::Store* store, Observer& observer,
@@ -42,10 +34,10 @@ Expected<TuneResult> Tuner::tune(const Problem& problem, cache::Store* store, Ob
   if (!plan) return tl::unexpected(plan.error());
   observer.planned(*plan);
   // Names the compiler in every key, so it comes before the cache is asked.
-  auto compiler = impl_->pool.compiler();
+  auto compiler = impl_->workers.pool.compiler();
   if (!compiler) return tl::unexpected(compiler.error());
-  Session session({impl_->device, impl_->options, impl_->pool, impl_->measurer, impl_->memory,
-                   observer, stop, start, std::move(*compiler)},
+  Session session({impl_->device, impl_->options, impl_->workers.pool, impl_->workers.measurer,
+                   impl_->memory, observer, stop, start, std::move(*compiler)},
                   *plan, store);
   return session.run();
 }
