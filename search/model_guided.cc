@@ -1,6 +1,6 @@
 // The top predictions spread over kernels and tile shapes; then, again and again, what a surrogate
 // that learned from the results so far expects to improve most on the best of them. Done when the
-// next ones hardly have a chance to.
+// next ones hardly have a chance to, or many in a row did not.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,8 +24,9 @@ constexpr std::size_t kShortlist = 1500;  // configs that the choice is made amo
 constexpr std::size_t kFewest = 24;       // configs before it may be done
 constexpr double kGain = 0.01;            // what is worth going on for
 constexpr double kChance = 0.05;          // that any of the next kAhead brings it, else done
-constexpr double kFailure = 0.4;  // a failure tells of those like it as if it were this much
-                                  // slower, in log time, than others
+constexpr std::size_t kPatience = 24;  // configs in a row that may bring less than that, else done
+constexpr double kFailure = 0.4;       // a failure tells of those like it as if it were this much
+                                       // slower, in log time, than others
 
 double density(double z) { return std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi); }
 double below(double z) { return std::erfc(-z / std::numbers::sqrt2) / 2; }
@@ -94,6 +95,10 @@ class ModelGuided final : public Strategy {
     if (seen.outcome == Outcome::ok) {
       good_.push_back({seen.candidate, seen.median_us});
       best_ = std::min(best_, std::log(seen.median_us));
+      if (best_ < gained_ - kGain) {
+        gained_ = best_;
+        gained_at_ = known_;
+      }
     } else {
       failed_.push_back(seen.candidate);
     }
@@ -103,7 +108,8 @@ class ModelGuided final : public Strategy {
     if (good_.empty()) return down_the_ranking(count);
     learn();
     Promising next = promising(kAhead);
-    if (known_ >= kFewest && next.chance < kChance) return {};
+    const bool stale = known_ - gained_at_ > kPatience;
+    if (known_ >= kFewest && (stale || next.chance < kChance)) return {};
     next.candidates.resize(std::min(next.candidates.size(), count));
     return std::move(next.candidates);
   }
@@ -192,6 +198,8 @@ class ModelGuided final : public Strategy {
   std::vector<Surrogate::Sample> good_;
   std::vector<std::size_t> failed_;
   double best_ = std::numeric_limits<double>::infinity();  // least log(us) seen
+  double gained_ = best_;                                  // the same when it last fell by kGain
+  std::size_t gained_at_ = 0;                              // known_ then
 };
 
 }  // namespace

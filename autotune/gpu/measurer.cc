@@ -14,6 +14,7 @@
 #include "autotune/gpu/launch.h"
 #include "autotune/gpu/nvml.h"
 #include "autotune/gpu/operands.h"
+#include "autotune/gpu/pairs.h"
 #include "autotune/gpu/statistics.h"
 #include "autotune/gpu/timer.h"
 
@@ -25,6 +26,10 @@ constexpr std::chrono::milliseconds kCoolDown{300};
 // A GPU that idles lowers its clock, and takes some milliseconds of work to raise it again.
 constexpr std::chrono::milliseconds kIdle{20};
 constexpr std::chrono::milliseconds kWarmUp{25};
+// Between the batches of a rested comparison: so much longer than the batch took, and short of
+// idling.
+constexpr int kRestPerWork = 2;
+constexpr std::chrono::milliseconds kLongestRest{12};
 using Clock = std::chrono::steady_clock;
 
 // What became of a request that did not get as far as a time.
@@ -316,46 +321,34 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
   if (!request.baseline) reply.name_b = request.config_b;
 
   const ClockState before = nvml.read();
-  std::array<std::vector<double>, 2> samples;
-  const auto wanted = static_cast<std::size_t>(std::max(request.pairs, 1));
-  const auto share = [&, start = Clock::now()] {  // of what is to be measured that is done
-    const std::chrono::duration<double> spent = Clock::now() - start;
-    return sustained ? spent.count() / request.sustain_s
-                     : static_cast<double>(samples[1].size()) / static_cast<double>(wanted);
-  };
-  bool warm = !sustained;
-  while (share() < 1) {
-    if (!warm && share() > 0.25) {
-      for (std::vector<double>& side : samples) side.clear();
-      warm = true;
-    }
-    // A B B A ...: what drifts touches both sides alike.
-    std::vector<const Subject*> order;
-    std::size_t pairs = Timer::kMostAtOnce / 2;
-    if (!sustained) pairs = std::min(pairs, wanted - samples[1].size());
-    for (std::size_t i = 0; i < pairs; ++i) {
-      order.push_back(&sides[i % 2]);
-      order.push_back(&sides[1 - i % 2]);
-    }
-    auto times = sample(order);
+  Pairs pairs({static_cast<std::size_t>(std::max(request.pairs, 1)),
+               static_cast<std::size_t>(std::max({request.most_pairs, request.pairs, 1})),
+               request.sustain_s});
+  const Clock::time_point start = Clock::now();
+  while (true) {
+    const Clock::time_point begun = Clock::now();
+    const std::vector<int> order = pairs.next(Timer::kMostAtOnce, begun - start);
+    if (order.empty()) break;
+    std::vector<const Subject*> launches;
+    for (const int side : order) launches.push_back(&sides[static_cast<std::size_t>(side)]);
+    auto times = sample(launches);
     if (!times) return tl::unexpected(times.error());
-    for (std::size_t i = 0; i < times->size(); ++i) {
-      samples[order[i] == &sides[0] ? 0 : 1].push_back((*times)[i]);
+    pairs.take(order, *times);
+    if (request.rested && mode == TimingMode::cold) {
+      std::this_thread::sleep_for(
+          std::min<Clock::duration>(kRestPerWork * (Clock::now() - begun), kLongestRest));
     }
   }
   const ClockState after = nvml.read();
   for (std::size_t side = 0; side < 2; ++side) {
-    summarise(samples[side], *figures[side]);
+    summarise(pairs.samples(static_cast<int>(side)), *figures[side]);
     figures[side]->sm_mhz = after.sm_mhz;
     figures[side]->throttled = before.throttled || after.throttled;
   }
-  std::vector<double> ratios(samples[0].size());
-  std::transform(samples[1].begin(), samples[1].end(), samples[0].begin(), ratios.begin(),
-                 [](double b, double a) { return a > 0 ? b / a : 0; });
-  const Interval interval = median_interval(ratios);
-  reply.ratio = median(ratios);
-  reply.ratio_lo = interval.lo;
-  reply.ratio_hi = interval.hi;
+  const Pairs::Ratio ratio = pairs.ratio();
+  reply.ratio = ratio.median;
+  reply.ratio_lo = ratio.interval.lo;
+  reply.ratio_hi = ratio.interval.hi;
   return reply;
 }
 

@@ -147,6 +147,7 @@ class Bench {
     request.cubin_a = code.image;
     request.baseline = true;
     request.pairs = options_.pairs;
+    request.most_pairs = options_.most_pairs;
     request.sustain_s = options_.sustain_s;
     request.options = measure_options();
     const auto reply = measurer_.compare(request);

@@ -18,6 +18,7 @@ namespace autotune::tune {
 struct BenchOptions {
   bool baseline = false;         // against the best of cuBLASLt and cuBLAS
   int pairs = 30;                // with a baseline
+  int most_pairs = 240;          // where those leave the ratio uncertain and take little time
   double sustain_s = 0;          // with a baseline: in place of pairs, both back to back so long
   std::uint64_t seed = 1;        // of the inputs
   int max_sms = 0;               // 0: none

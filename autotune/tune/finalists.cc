@@ -21,8 +21,8 @@ constexpr std::chrono::milliseconds kTime{1500};
 // What is further behind than this was not held back by noise.
 constexpr double kWithin = 1.1;
 // A few pairs tell who is beaten by more than kBeaten; the rest take as many as it needs.
-constexpr int kFirstPairs = 8;
-constexpr int kPairs = 30;
+constexpr Pairs kFirstPairs{8, 8};
+constexpr Pairs kPairs{30, 120};
 constexpr double kBeaten = 0.01;
 // Two whose times differ by less are as good as each other.
 constexpr double kSame = 0.002;

@@ -19,10 +19,16 @@ struct Standing {
   std::set<std::size_t> timed_again;  // their measurements are now those of their last pairing
 };
 
-// Times two trials in so many interleaved pairs; nullopt where that is not possible (no time left,
+// Interleaved pairs of launches: so many, and more where those leave the ratio uncertain.
+struct Pairs {
+  int least;
+  int most;
+};
+
+// Times two trials in interleaved pairs; nullopt where that is not possible (no time left,
 // a lost worker), and what was measured before decides.
 using Pairing = std::function<Expected<std::optional<worker::CompareReply>>(
-    const Trial& a, const Trial& b, int pairs)>;
+    const Trial& a, const Trial& b, Pairs pairs)>;
 
 // `trials` are all ok and not empty; `default_index` is where the default config is, if it worked,
 // and `former_index` the winner of an earlier run: both take part wherever they stand.

@@ -5,7 +5,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "autotune/tune/finalists.h"
 #include "autotune/tune/session.h"
 #include "kernels/problem.h"
 
@@ -63,13 +62,15 @@ bool Session::out_of_time() const {
 }
 
 Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, const Trial& b,
-                                                            int pairs) {
+                                                            Pairs pairs) {
   const std::optional<worker::CompareReply> none;
   if (out_of_time()) return none;
   worker::CompareRequest request;
   request.id = ++pairings_;
   request.problem = plan_.problem;
-  request.pairs = pairs;
+  request.pairs = pairs.least;
+  request.most_pairs = pairs.most;
+  request.rested = true;
   request.options.seed = tools_.options.seed;
   request.options.max_sms = tools_.options.limits.max_sms;
   request.config_a = to_string(a.config);
@@ -108,7 +109,7 @@ Expected<TuneResult> Session::conclude() {
   }
   const auto standing =
       settle(good_, default_good_, former_good_,
-             [this](const Trial& a, const Trial& b, int pairs) { return pair(a, b, pairs); });
+             [this](const Trial& a, const Trial& b, Pairs pairs) { return pair(a, b, pairs); });
   if (!standing) return tl::unexpected(standing.error());
   ensure_run();
   for (const std::size_t i : standing->timed_again) ledger_.record(good_[i], good_hashes_[i]);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "autotune/tune/code.h"
+#include "autotune/tune/finalists.h"
 #include "autotune/tune/ledger.h"
 #include "autotune/tune/tuner.h"
 #include "autotune/worker/pool.h"
@@ -76,7 +77,7 @@ class Session {
   // result.cc: the end
   Expected<TuneResult> conclude();
   bool out_of_time() const;
-  Expected<std::optional<worker::CompareReply>> pair(const Trial& a, const Trial& b, int pairs);
+  Expected<std::optional<worker::CompareReply>> pair(const Trial& a, const Trial& b, Pairs pairs);
   bool may_crown(const Trial& winner, const std::string& hash) const;
   cache::RunInfo run_info();
   Error nothing_worked() const;

@@ -128,7 +128,9 @@ void fields(auto& archive, CompareRequest& x) {
   archive("cubin_b", Blob{x.cubin_b});
   archive("baseline", x.baseline);
   archive("pairs", x.pairs);
+  archive("most_pairs", x.most_pairs);
   archive("sustain_s", x.sustain_s);
+  archive("rested", x.rested);
   archive("options", x.options);
 }
 

@@ -27,8 +27,8 @@ struct Bout {
 Pairing replies(std::vector<Bout> bouts, int* asked = nullptr) {
   return [bouts = std::move(bouts), next = std::size_t{0}, asked](
              const Trial&, const Trial&,
-             int pairs) mutable -> Expected<std::optional<worker::CompareReply>> {
-    const bool again = pairs == 30;
+             Pairs pairs) mutable -> Expected<std::optional<worker::CompareReply>> {
+    const bool again = pairs.least == 30;
     if (!again) REQUIRE(next < bouts.size());
     const Bout& bout = again ? bouts[next - 1] : bouts[next++];
     if (asked && !again) ++*asked;
@@ -125,8 +125,8 @@ TEST_CASE("who is beaten by more than 1 % is not timed any longer") {
     std::vector<int> asked;
     std::vector<Trial> trials{trial(10, 5), trial(10.1, 5)};
     const Pairing pairing = [&, reply = replies({{10, challenger, 0.001}})](
-                                const Trial& a, const Trial& b, int pairs) {
-      asked.push_back(pairs);
+                                const Trial& a, const Trial& b, Pairs pairs) {
+      asked.push_back(pairs.least);
       return reply(a, b, pairs);
     };
     REQUIRE(settle(trials, std::nullopt, std::nullopt, pairing));
@@ -136,11 +136,11 @@ TEST_CASE("who is beaten by more than 1 % is not timed any longer") {
 
 TEST_CASE("where no pairing is possible the first measurement decides") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
-  const auto standing =
-      settle(trials, 0, std::nullopt,
-             [](const Trial&, const Trial&, int) -> Expected<std::optional<worker::CompareReply>> {
-               return std::optional<worker::CompareReply>();
-             });
+  const auto standing = settle(
+      trials, 0, std::nullopt,
+      [](const Trial&, const Trial&, Pairs) -> Expected<std::optional<worker::CompareReply>> {
+        return std::optional<worker::CompareReply>();
+      });
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK_FALSE(standing->tie);
@@ -155,11 +155,11 @@ TEST_CASE("the winner of an earlier run is timed again however slow it was then"
 
 TEST_CASE("an error of the pairing ends the final") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
-  const auto standing =
-      settle(trials, 0, std::nullopt,
-             [](const Trial&, const Trial&, int) -> Expected<std::optional<worker::CompareReply>> {
-               return fail(ErrorCode::no_gpu, "gone");
-             });
+  const auto standing = settle(
+      trials, 0, std::nullopt,
+      [](const Trial&, const Trial&, Pairs) -> Expected<std::optional<worker::CompareReply>> {
+        return fail(ErrorCode::no_gpu, "gone");
+      });
   REQUIRE_FALSE(standing);
   CHECK(standing.error().code == ErrorCode::no_gpu);
 }

@@ -101,11 +101,15 @@ TEST_CASE("every message comes back as it was sent") {
   compare.cubin_a = "a";
   compare.pairs = 9;
   compare.sustain_s = 2;
+  compare.rested = true;
+  compare.most_pairs = 240;
   const auto compare_back = decode_compare_request(encode(compare));
   REQUIRE(compare_back);
   CHECK(compare_back->baseline);
   CHECK(compare_back->pairs == 9);
   CHECK(compare_back->sustain_s == 2);
+  CHECK(compare_back->rested);
+  CHECK(compare_back->most_pairs == 240);
 
   CompareReply ratio;
   ratio.ratio = 1.25;
