@@ -245,7 +245,7 @@ class Wgmma final : public GemmTwin {
     const Values& v = config.values;
     const SmemLayout l = layout_of(v, traits);
     const Roles roles = roles_of(v);
-    // The instruction names each accumulator; three operands stand before them (see wgmma.cuh).
+    // The instruction names each accumulator; three operands stand before them (see wgmma_multiply.cuh).
     std::string registers;
     std::string operands;
     for (std::int32_t i = 0; i < v[kBlockN] / 2; ++i) {
