@@ -6,7 +6,7 @@
 //   empty[s]   every consumer that reads stage s is done  (consumers -> producers of the cluster)
 
 __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& shared,
-                                        ClusterPlace place, u32 units, int consumer) {
+                                        ClusterPlace place, u32 units, int k_tiles, int consumer) {
   const int warp = int(threadIdx.x / 32 % 4);
   const int first_row = PINGPONG ? 0 : consumer * kConsumerRows;
   const StageRelease release(place);
@@ -16,13 +16,13 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
   u32 id = first_unit();
   const u32 stride = next_unit();
   if (PINGPONG && consumer == 1) {  // the two take turns, tile by tile
-    at.advance(unit_of(id, args).count);
+    at.advance(unit_of(id, args, k_tiles).count);
     id += stride;
   }
   // A wait tells a stage's pass from the one before only: the other consumer's passes must be over.
   u32 turn_parity = consumer == 0 ? 1 : 0;
   for (; id < units; id += PINGPONG ? 2 * stride : stride) {
-    const Unit unit = unit_of(id, args);
+    const Unit unit = unit_of(id, args, k_tiles);
     float acc[kTilesM][kAccumulators];
     if (PINGPONG) {
       barrier_wait(shared_address(&shared.turn[consumer]), turn_parity);
@@ -69,19 +69,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   }
 
   u32 units = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
+  const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
   if constexpr (kGrouped) units *= args.groups;
-  if (threadIdx.x == 0) open_ring(args, shared, place);
+  if (threadIdx.x == 0) open_ring(args, shared, place, k_tiles);
   if (warpgroup == 0) {
     if constexpr (PRODUCER_REGISTERS > 0) give_registers<PRODUCER_REGISTERS>();
     if (kCluster == 1 && threadIdx.x < 32) {  // only the consumers wait for the barriers
       __syncwarp();
       block_arrive<32 + CONSUMERS * 128>();
     }
-    if (kParts > 1 || threadIdx.x == 0) produce(args, shared, place, units);
+    if (kParts > 1 || threadIdx.x == 0) produce(args, shared, place, units, k_tiles);
   } else {
     if constexpr (CONSUMER_REGISTERS > 0) take_registers<CONSUMER_REGISTERS>();
     if constexpr (kCluster == 1) block_wait<32 + CONSUMERS * 128>();
-    consume(args, shared, place, units, warpgroup - 1);
+    consume(args, shared, place, units, k_tiles, warpgroup - 1);
   }
   if constexpr (kCluster > 1) {  // no block leaves while another may still reach its barriers
     __syncwarp();

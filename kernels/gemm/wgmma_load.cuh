@@ -49,8 +49,8 @@ constexpr int kOpening = 2;
 static_assert(STAGES >= kOpening, "the ring holds what opens it");
 
 __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
-                                          ClusterPlace place) {
-  const Unit unit = unit_of(first_unit(), args);
+                                          ClusterPlace place, int k_tiles) {
+  const Unit unit = unit_of(first_unit(), args, k_tiles);
   const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
   const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
 #pragma unroll
@@ -64,22 +64,21 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 // All loads but those that opened the ring, by thread 0. The others come along where the cluster
 // meets.
 __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
-                                        ClusterPlace place, u32 units) {
+                                        ClusterPlace place, u32 units, int k_tiles) {
+  int step = min(unit_of(first_unit(), args, k_tiles).count, kOpening);
   RingPosition at{0, 1};  // the first pass waits for nobody
-  int done = kOpening;
+  at.advance(u32(step));
   for (u32 id = first_unit(); id < units; id += next_unit()) {
     if (kParts == 1 || threadIdx.x == 0) {
-      const Unit unit = unit_of(id, args);
+      const Unit unit = unit_of(id, args, k_tiles);
       const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
       const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
-      int step = min(done, unit.count);
-      at.advance(u32(step));
       for (; step < unit.count; ++step) {
         barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
         load_stage(args, shared, place, at.stage, first_m, first_n, unit.first + step);
         at.advance();
       }
-      done = 0;
+      step = 0;
     }
     if constexpr (kParts > 1) {  // the sums lie where the ring was, from the first to the second
       __syncwarp();

@@ -60,7 +60,7 @@ __device__ __forceinline__ void add_cluster(float (&slice)[kTilesM][kSliceAccumu
       }
     }
   }
-  fence_async_proxy();  // the copy engine may be the next to write there
+  fence_async_proxy_cluster();  // the copy engine may be the next to write there
   cluster_arrive();
 }
 
@@ -74,7 +74,8 @@ __device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumul
   const u32 at = unit.id * kParts + rank;
   u8* workspace = static_cast<u8*>(args.workspace);
   u32* mark = reinterpret_cast<u32*>(workspace) + at;
-  u8* sums = workspace + MARK_BYTES + u64(at) * args.groups * kSliceBytes + (threadIdx.x - 128) * 16;
+  u8* sums =
+      workspace + MARK_BYTES + u64(at) * args.groups * kSliceBytes + (threadIdx.x - 128) * 16;
   float4* mine = reinterpret_cast<float4*>(sums + u64(unit.group) * kSliceBytes);
   constexpr int kStride = kPieceStride / sizeof(float4);
 #pragma unroll

@@ -124,14 +124,14 @@ struct Unit {
   int count;
 };
 
-__device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args) {
+__device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, int k_tiles) {
   Unit unit;
   unit.id = kGrouped ? divided(index, args.of_groups) : index;
   unit.group = kGrouped ? int(index - unit.id * args.groups) : 0;
   unit.tile = tile_of(unit.id, args.gemm);
   if constexpr (SPLIT_K == 1) {
     unit.first = 0;
-    unit.count = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
+    unit.count = k_tiles;
   } else {
     const int part = unit.group * kParts + (kParts > 1 ? int(cluster_rank()) : 0);
     unit.first = part * args.part_steps + min(part, args.longer_parts);
