@@ -1,0 +1,56 @@
+// A consumer's main loop: the k tiles of one tile of C, as they arrive in the ring.
+
+// Tells every producer that writes to this block's stages that a stage has been read.
+struct StageRelease {
+  int thread;  // of the warpgroup
+  u32 rank;    // that this thread tells
+
+  __device__ __forceinline__ StageRelease(ClusterPlace place) {
+    thread = int(threadIdx.x % 128);
+    rank = thread < CLUSTER_M
+               ? u32(place.n * CLUSTER_M + thread)
+               : u32((thread - CLUSTER_M + (thread - CLUSTER_M >= place.n)) * CLUSTER_M + place.m);
+  }
+  __device__ __forceinline__ void operator()(u64& empty) const {
+    if constexpr (kCluster == 1) {
+      if (thread == 0) barrier_arrive(shared_address(&empty));
+    } else {
+      if (thread < CLUSTER_M + CLUSTER_N - 1) barrier_arrive_at(shared_address(&empty), rank);
+    }
+  }
+};
+
+__device__ __forceinline__ void accumulate_tile(float (&acc)[kTilesM][kAccumulators],
+                                                SharedMemory& shared, RingPosition& at,
+                                                int first_row, int k_tiles,
+                                                const StageRelease& release, u64& next_turn) {
+  u32 previous = 0;
+  for (int i = 0; i < k_tiles; ++i) {
+    barrier_wait(shared_address(&shared.full[at.stage]), at.parity);
+    const u32 stage = shared_address(&shared.stages[at.stage]);
+    const u64 a = TileA::descriptor(stage + TileA::offset(first_row, 0));
+    const u64 b = TileB::descriptor(stage + SMEM_A_BYTES);
+    wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < kStepsK; ++step) {
+#pragma unroll
+      for (int t = 0; t < kTilesM; ++t) {
+        multiply(acc[t], a + (TileA::offset(t * 64, step) >> 4), b + (TileB::offset(0, step) >> 4),
+                 i + step);
+      }
+    }
+    wgmma_commit();
+    wgmma_wait<1>();  // the k tile before this one is done
+    if (i > 0) release(shared.empty[previous]);
+    previous = at.stage;
+    at.advance();
+  }
+  if (PINGPONG && threadIdx.x % 128 == 0) barrier_arrive(shared_address(&next_turn));
+  wgmma_wait<0>();
+  release(shared.empty[previous]);
+#pragma unroll
+  for (int t = 0; t < kTilesM; ++t) {
+#pragma unroll
+    for (int r = 0; r < kAccumulators; ++r) asm volatile("" : "+f"(acc[t][r])::"memory");
+  }
+}

@@ -1,0 +1,91 @@
+// The producer: one thread that feeds the ring of stages through the tensor copy engine.
+
+// Loads this block's share of an operand's tile: `kSharers` blocks of the cluster need the same
+// tile, each of them loads a part of its rows and sends it to all.
+template <typename T, bool kKMajor, int kSharers>
+__device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map, int first, int k,
+                                             int share, u16 blocks, u32 barrier) {
+  constexpr int kShareRows = T::kRows / kSharers;
+  static_assert(kShareRows % 8 == 0, "shares are whole swizzle groups");
+#pragma unroll
+  for (int slab = 0; slab < T::kSlabs; ++slab) {
+    const u32 target = tile + slab * T::kSlabBytes + share * kShareRows * 128;
+    const int row = share * kShareRows;
+    const int inner = (kKMajor ? k : first) + slab * kSlabElements;
+    const int outer = (kKMajor ? first : k) + row;
+    if constexpr (kSharers == 1) {
+      tma_load(target, map, inner, outer, barrier);
+    } else {
+      tma_load_multicast(target, map, inner, outer, barrier, blocks);
+    }
+  }
+}
+
+// Starts the loads of k tile `step` of a tile of C into a stage whose readers are done.
+__device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
+                                           ClusterPlace place, u32 at, int first_m, int first_n,
+                                           int step) {
+  // A's tile is needed by the blocks of this row of the cluster, B's by those of this column.
+  u16 row_blocks = 0;
+  u16 column_blocks = 0;
+#pragma unroll
+  for (int n = 0; n < CLUSTER_N; ++n) row_blocks |= u16(1 << (n * CLUSTER_M + place.m));
+#pragma unroll
+  for (int m = 0; m < CLUSTER_M; ++m) column_blocks |= u16(1 << (place.n * CLUSTER_M + m));
+
+  const u32 full = shared_address(&shared.full[at]);
+  barrier_expect(full, sizeof(Stage));
+  Stage& stage = shared.stages[at];
+  load_operand<TileA, A_K_MAJOR, CLUSTER_N>(shared_address(&stage.a), args.map_a, first_m,
+                                            step * BLOCK_K, place.n, row_blocks, full);
+  load_operand<TileB, B_K_MAJOR, CLUSTER_M>(shared_address(&stage.b), args.map_b, first_n,
+                                            step * BLOCK_K, place.m, column_blocks, full);
+}
+
+// The first loads of the block, in one straight line behind the kernel's entry: at cold caches the
+// instructions come from DRAM as well, and every jump waits for them. More of them would be in the
+// way of the first.
+constexpr int kOpening = 2;
+static_assert(STAGES >= kOpening, "the ring holds what opens it");
+
+__device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
+                                          ClusterPlace place, int k_tiles) {
+  const Unit unit = unit_of(first_unit(), args, k_tiles);
+  const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
+  const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
+#pragma unroll
+  for (int i = 0; i < kOpening; ++i) {
+    if (i < unit.count) {
+      load_stage(args, shared, place, u32(i), first_m, first_n, unit.first + i);
+    }
+  }
+}
+
+// All loads but those that opened the ring, by thread 0. The others come along where the cluster
+// meets.
+__device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
+                                        ClusterPlace place, u32 units, int k_tiles) {
+  int step = min(unit_of(first_unit(), args, k_tiles).count, kOpening);
+  RingPosition at{0, 1};  // the first pass waits for nobody
+  at.advance(u32(step));
+  for (u32 id = first_unit(); id < units; id += next_unit()) {
+    if (kParts == 1 || threadIdx.x == 0) {
+      const Unit unit = unit_of(id, args, k_tiles);
+      const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
+      const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
+      for (; step < unit.count; ++step) {
+        barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
+        load_stage(args, shared, place, at.stage, first_m, first_n, unit.first + step);
+        at.advance();
+      }
+      step = 0;
+    }
+    if constexpr (kParts > 1) {  // the sums lie where the ring was, from the first to the second
+      __syncwarp();
+      cluster_arrive();
+      cluster_wait();
+      cluster_arrive();
+      cluster_wait();
+    }
+  }
+}

@@ -1,0 +1,135 @@
+// The epilogue: accumulators through a warp's own shared memory to C, by the copy engine where C's
+// rows permit it.
+
+// Byte offset of a 16-byte piece in a store buffer. Rows of 128, 64 and 32 bytes are swizzled as
+// the copy engine expects it; most others spread over the banks by themselves.
+__device__ __forceinline__ u32 store_offset(int row, int piece) {
+  constexpr int kPieces = kChunkBytes / 16;
+  constexpr bool kSwizzled = kPieces == 8 || kPieces == 4 || kPieces == 2;
+  const int swizzle = kSwizzled ? (row / (8 / kPieces)) & (kPieces - 1) : 0;
+  return u32(row * kChunkBytes + ((piece ^ swizzle) << 4));
+}
+
+// Whether a row or column exists. One tile past 2^31 - 1 rows they turn negative.
+__device__ __forceinline__ bool exists(int position, int extent) {
+  return u32(position) < u32(extent);
+}
+
+// alpha * acc + beta * C, two neighbours of a row.
+__device__ __forceinline__ float2 scaled(const GemmArgs& args, float v0, float v1, int row,
+                                         int col) {
+  float2 v{args.alpha * v0, args.alpha * v1};
+  if (HAS_BETA && exists(row, args.m)) {
+    const i64 index = row * args.ldc + col;
+    if (exists(col, args.n)) v.x += args.beta * load_output(args.c, index);
+    if (exists(col + 1, args.n)) v.y += args.beta * load_output(args.c, index + 1);
+  }
+  return v;
+}
+
+// Two neighbours in their storage type, the first in the lower half.
+__device__ __forceinline__ u32 packed(float2 v) {
+  u32 bits;
+  if constexpr (OUT_DTYPE == DTYPE_BF16) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n" : "=r"(bits) : "f"(v.y), "f"(v.x));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;\n" : "=r"(bits) : "f"(v.y), "f"(v.x));
+  }
+  return bits;
+}
+
+// Fills a warp's buffer with 16 rows and CHUNK_N columns of C from the accumulators of columns
+// `chunk` x CHUNK_N on. A thread holds pairs: rows lane / 4 and 8 further, columns 2 x (lane % 4)
+// of every 8.
+template <int kChunk>
+__device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
+                                                  const float (&acc)[kSliceAccumulators],
+                                                  const GemmArgs& args, int row, int col) {
+  const int lane = int(threadIdx.x % 32);
+  const u32 base = shared_address(&buffer);
+  u32 packs[2][2];
+#pragma unroll
+  for (int g = 0; g < CHUNK_N / 8; ++g) {
+    const int r = (kChunk * (CHUNK_N / 8) + g) * 4;
+    const int at_row = row + lane / 4;
+    const int at_col = col + g * 8 + (lane % 4) * 2;
+    const float2 upper = scaled(args, acc[r], acc[r + 1], at_row, at_col);
+    const float2 lower = scaled(args, acc[r + 2], acc[r + 3], at_row + 8, at_col);
+    if constexpr (kOutBytes == 2) {
+      packs[g % 2][0] = packed(upper);
+      packs[g % 2][1] = packed(lower);
+      // Matrices in the order: rows 0..7 and rows 8..15 of 8 columns, the same of the next 8.
+      if (g % 2 == 1) {
+        stmatrix_x4(base + store_offset(lane % 16, g - 1 + lane / 16), packs[0][0], packs[0][1],
+                    packs[1][0], packs[1][1]);
+      } else if (g == CHUNK_N / 8 - 1) {
+        stmatrix_x2(base + store_offset(lane % 16, g), packs[0][0], packs[0][1]);
+      }
+    } else {
+      const int piece = g * 2 + lane % 4 / 2;
+      const u32 within = (lane % 2) * 8;
+      const u32 address = base + store_offset(lane / 4, piece) + within;
+      const u32 below = base + store_offset(lane / 4 + 8, piece) + within;
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(address), "f"(upper.x), "f"(upper.y)
+                   : "memory");
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(below), "f"(lower.x), "f"(lower.y)
+                   : "memory");
+    }
+  }
+}
+
+// A warp's buffer to C by element: rows that the copy engine cannot write.
+__device__ __forceinline__ void store_elements(const StoreBuffer& buffer, const GemmArgs& args,
+                                               int row, int col) {
+  const int lane = int(threadIdx.x % 32);
+  const u8* bytes = &buffer.rows[0][0];
+  for (int i = lane; i < 16 * CHUNK_N; i += 32) {
+    const int r = i / CHUNK_N;
+    const int c = i % CHUNK_N;
+    if (!exists(row + r, args.m) || !exists(col + c, args.n)) continue;
+    const u32 at = store_offset(r, c * kOutBytes / 16) + c * kOutBytes % 16;
+    const i64 index = (row + r) * args.ldc + col + c;
+    if constexpr (kOutBytes == 2) {
+      static_cast<u16*>(args.c)[index] = *reinterpret_cast<const u16*>(bytes + at);
+    } else {
+      static_cast<u32*>(args.c)[index] = *reinterpret_cast<const u32*>(bytes + at);
+    }
+  }
+}
+
+template <int kChunk>
+__device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& half,
+                                             const float (&acc)[kSliceAccumulators],
+                                             const WgmmaArgs& args, int row, int col) {
+  if constexpr (kChunk < kSliceN / CHUNK_N) {
+    const bool first_lane = threadIdx.x % 32 == 0;
+    StoreBuffer& buffer = buffers[half];
+    half ^= 1;
+    if (first_lane) tma_store_wait<1>();  // the group before the last has read this buffer
+    __syncwarp();
+    fill_store_buffer<kChunk>(buffer, acc, args.gemm, row, col);
+    // The copy engine cannot end a row within 16 bytes.
+    const bool whole =
+        u32(col) + CHUNK_N <= u32(args.gemm.n) || args.gemm.n % (16 / kOutBytes) == 0;
+    if (ALIGN_C == 16 && whole) {
+      fence_async_proxy();
+      __syncwarp();
+      if (first_lane) tma_store(args.map_c, shared_address(&buffer), col, row);
+    } else {
+      __syncwarp();
+      store_elements(buffer, args.gemm, row, col);
+    }
+    if (first_lane) tma_store_commit();
+    store_chunks<kChunk + 1>(buffers, half, acc, args, row, col + CHUNK_N);
+  }
+}
+
+// This warp's rows of the block's tile, or of its slice.
+__device__ __forceinline__ void store_rows(StoreBuffer (&buffers)[2], u32& half,
+                                           const float (&acc)[kTilesM][kSliceAccumulators],
+                                           const WgmmaArgs& args, int row, int col) {
+#pragma unroll
+  for (int t = 0; t < kTilesM; ++t) {
+    store_chunks<0>(buffers, half, acc[t], args, row + t * 64, col);
+  }
+}
