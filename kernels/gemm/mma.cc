@@ -106,8 +106,8 @@ std::int32_t copies_per_thread(const Values& v, const KernelTraits& t) {
   return static_cast<std::int32_t>(std::min<std::int64_t>(copies, 16));
 }
 
-// What a thread holds in registers beside addresses. fp32 fills both fragment buffers with the words
-// of one step of 16.
+// What a thread holds in registers beside addresses. fp32 fills both fragment buffers with the
+// words of one step of 16.
 struct Registers {
   std::int64_t accumulators;
   std::int64_t fragments;  // both buffers
