@@ -1,0 +1,13 @@
+// The launch argument of the wgmma_fp32 kernel, read by its host twin and by its device source.
+#ifndef AUTOTUNE_KERNELS_GEMM_WGMMA_FP32_ARGS_H_
+#define AUTOTUNE_KERNELS_GEMM_WGMMA_FP32_ARGS_H_
+
+#include "kernels/gemm/wgmma_args.h"
+
+struct WgmmaFp32Args {
+  TensorMapBytes map_a;
+  TensorMapBytes map_b;
+  GemmArgs gemm;
+};
+
+#endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_FP32_ARGS_H_
