@@ -72,6 +72,7 @@ inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
                                     4,         true, "tiles of the other direction per walk"};
 
 extern const HostTwin& wgmma_kernel;
+extern const HostTwin& wgmma_fp32_kernel;
 extern const HostTwin& mma_kernel;
 extern const HostTwin& simt_kernel;
 

@@ -2,8 +2,6 @@
 #ifndef AUTOTUNE_KERNELS_GEMM_WGMMA_FP32_ARGS_H_
 #define AUTOTUNE_KERNELS_GEMM_WGMMA_FP32_ARGS_H_
 
-#include "kernels/gemm/wgmma_args.h"
-
 struct WgmmaFp32Args {
   TensorMapBytes map_a;
   TensorMapBytes map_b;

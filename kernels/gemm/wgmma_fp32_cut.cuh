@@ -11,14 +11,14 @@ __device__ __forceinline__ void load_stage(const WgmmaFp32Args& args, SharedMemo
 #pragma unroll
   for (int slab = 0; slab < TileA::kSlabs; ++slab) {
     const int first = tile.m * BLOCK_M + (A_K_MAJOR ? 0 : slab * kSlabElements);
-    tma_load(a + slab * TileA::kSlabBytes, args.map_a, A_K_MAJOR ? k : first,
-             A_K_MAJOR ? first : k, full);
+    tma_load(a + slab * TileA::kSlabBytes, args.map_a, A_K_MAJOR ? k : first, A_K_MAJOR ? first : k,
+             full);
   }
 #pragma unroll
   for (int slab = 0; slab < TileB::kSlabs; ++slab) {
     const int first = tile.n * BLOCK_N + (B_K_MAJOR ? 0 : slab * kSlabElements);
-    tma_load(b + slab * TileB::kSlabBytes, args.map_b, B_K_MAJOR ? k : first,
-             B_K_MAJOR ? first : k, full);
+    tma_load(b + slab * TileB::kSlabBytes, args.map_b, B_K_MAJOR ? k : first, B_K_MAJOR ? first : k,
+             full);
   }
 }
 

@@ -1,7 +1,7 @@
 // A's part of the matrix instruction: registers, cut by the warps that multiply.
 
-// One k tile of the thread's rows: a thread holds, of rows r and r + 8 of its warp's 16 and of every
-// 8 elements of k, the two at 2 x (lane % 4).
+// One k tile of the thread's rows: a thread holds, of rows r and r + 8 of its warp's 16 and of
+// every 8 elements of k, the two at 2 x (lane % 4).
 struct Fragments {
   u32 parts[kParts][kMultipliesK][4];
 };

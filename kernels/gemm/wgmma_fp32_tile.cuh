@@ -8,7 +8,7 @@
 //   HELPER_REGISTERS, CONSUMER_REGISTERS            per thread; 0: as launched
 //   SMEM_...                                        the layout of shared memory
 
-constexpr int kConsumers = BLOCK_M / 64;  // warpgroups that multiply 64 rows each
+constexpr int kConsumers = BLOCK_M / 64;         // warpgroups that multiply 64 rows each
 constexpr int kHelpers = (1 + CUTTERS + 3) / 4;  // warpgroups that load and cut
 constexpr int kMultiplyK = 16;                   // depth of one instruction
 constexpr int kMultipliesK = BLOCK_K / kMultiplyK;
