@@ -2,7 +2,6 @@
 // 128-byte swizzle, in a ring of stages.
 
 constexpr int kSlabElements = 128 / kElementBytes;  // one row of a swizzled slab: 128 bytes
-constexpr int kStepK = 32 / kElementBytes;          // depth of one instruction
 
 // An operand's tile in shared memory: slabs 128 bytes wide in the contiguous direction, each
 // `kRows` rows deep in the other one, swizzled in groups of 8 rows.
@@ -21,6 +20,7 @@ struct OperandTile {
     return u64(1) << 62 | u64(1024 >> 4) << 32 | u64(kKMajor ? 0 : kSlabBytes >> 4) << 16 |
            (address & 0x3FFFF) >> 4;
   }
+  static constexpr int kStepK = 32 / kElementBytes;  // depth of one instruction
   // Byte offset of instruction `step` along k, `first` rows or columns into the tile.
   static __device__ __forceinline__ u32 offset(int first, int step) {
     if constexpr (kKMajor) {

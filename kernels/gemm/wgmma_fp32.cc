@@ -136,9 +136,9 @@ Roles roles_of(const Values& v) {
   }
 }
 
-constexpr std::int32_t kInstructionRegisters = 26;
+constexpr std::int32_t kInstructionRegisters = 30;
 constexpr std::int32_t kFragmentRegisters = 2 * 24;  // of one k tile of A, and of the next
-constexpr std::int32_t kConsumerRegisters = 24;
+constexpr std::int32_t kConsumerRegisters = 8;
 
 std::int32_t live(const Values& v) { return v[kBlockN] + kFragmentRegisters + kConsumerRegisters; }
 std::int32_t to_compile(const Values& v) { return chain_columns(v) / 2 + kInstructionRegisters; }

@@ -95,10 +95,13 @@ __device__ __forceinline__ void multiply_k_tile(Consumer& at, Accumulators& acc,
   if (*static_cast<volatile u32*>(&shared.lost[at.cut.stage]) == id) lost = ~0u;
   const u64 b = CutTile::descriptor(shared_address(&shared.cuts[at.cut.stage]));
   multiply_chain<0>(acc, a, b);
-  if constexpr (CHAINS == 2) multiply_chain<1>(acc, a, b);
+  if constexpr (CHAINS == 2) {
+    multiply_chain<1>(acc, a, b);
+    // In front of the branch, across which ptxas does not put it off to the second wait.
+    promote_chain<0, 1>(acc);
+  }
   if (has_next) at.take_a(next, lost);
-  promote_chain<0, CHAINS - 1>(acc);
-  if constexpr (CHAINS == 2) promote_chain<1, 0>(acc);
+  promote_chain<CHAINS - 1, 0>(acc);
   Consumer::release(shared.cut_empty[at.cut.stage]);
   at.cut.advance();
 }

@@ -7,7 +7,6 @@
 //   SMEM_...                                       the layout of shared memory
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
-constexpr int kStepsK = BLOCK_K / kStepK;
 constexpr int kConsumerRows = PINGPONG ? BLOCK_M : BLOCK_M / CONSUMERS;
 constexpr int kTilesM = kConsumerRows / 64;  // instructions along m
 constexpr int kAccumulators = BLOCK_N / 2;   // per thread and instruction
@@ -15,6 +14,8 @@ constexpr int kStageConsumers = PINGPONG ? 1 : CONSUMERS;
 
 typedef OperandTile<A_K_MAJOR, BLOCK_M> TileA;
 typedef OperandTile<B_K_MAJOR, BLOCK_N> TileB;
+
+constexpr int kStepsK = BLOCK_K / TileA::kStepK;
 
 struct Stage {
   TileA a;
