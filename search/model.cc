@@ -56,7 +56,7 @@ double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, cons
   if (work.unit == Work::Unit::ffma) {
     return device.fp32_tflops * work.unit_rate * device.model.ffma_share;
   }
-  const bool half = dtype == DType::bf16 || dtype == DType::fp16;
+  const bool half = dtype != DType::tf32;  // fp32 is multiplied in parts of bf16
   const double peak = (half ? device.f16_bf16_tflops : device.tf32_tflops) * work.unit_rate;
   // Power, not the instruction, may be the ceiling; it is known where somebody measured it.
   const bool capped = half && device.measured_f16_bf16_tflops > 0;

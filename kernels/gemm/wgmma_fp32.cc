@@ -22,7 +22,7 @@ constexpr Parameter kParameters[] = {
     {"block_n", 1, 4096, 128, false, "columns of C per block"},
     {"block_k", 1, 1024, 32, false, "depth of one pipeline stage"},
     {"stages", 2, 64, 4, false, "k tiles in flight"},
-    {"cut_stages", 1, 64, 2, false, "k tiles of B that are held in parts"},
+    {"cut_stages", 2, 64, 2, false, "k tiles of B that are held in parts"},
     {"chains", 1, 2, 2, false, "parts of the columns that are added up in turn"},
     {"cutters", 1, 15, 3, false, "warps that cut B into parts"},
     kRaster,
@@ -254,14 +254,11 @@ class WgmmaFp32 final : public GemmTwin {
             {"WGMMA_ACCUMULATE", fmt::format("\"{}\"", source(5))}};
   }
 
-  void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
+  void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec&,
                  Work& work) const override {
     const Values& v = config.values;
     work.unit = Work::Unit::tensor;
-    // The model knows tf32's rate for operands of four bytes; these are multiplied as bf16.
-    work.unit_rate = device.f16_bf16_tflops > 0 && device.tf32_tflops > 0
-                         ? device.f16_bf16_tflops / device.tf32_tflops / kProducts
-                         : 2.0 / kProducts;
+    work.unit_rate = 1.0 / kProducts;
     work.stages = v[kStages];
     work.warps = 4 * consumers(v);
     work.asynchronous = true;
