@@ -89,6 +89,7 @@ inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
 inline constexpr const char* kExactByFfma = "--exact-fp32 asks for FFMA";
 
 extern const HostTwin& wgmma_kernel;
+extern const HostTwin& wgmma_fp32_kernel;
 extern const HostTwin& mma_kernel;
 extern const HostTwin& simt_kernel;
 

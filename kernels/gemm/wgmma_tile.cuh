@@ -1,4 +1,4 @@
-// What lies in a block's shared memory on Hopper's wgmma path, and where in it a role stands.
+// What lies in a block's shared memory on Hopper's wgmma path.
 //
 // Constants of the host twin beside those of common.cuh and one per parameter:
 //   WGMMA_SHAPE, WGMMA_REGISTERS, WGMMA_OPERANDS   the text of the instruction for this block_n
@@ -12,9 +12,6 @@ constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 constexpr int kParts = SPLIT_PARTS;
 constexpr bool kGrouped = SPLIT_K > kParts;  // and clusters that share it
 static_assert(kCluster == 1 || SPLIT_K == 1, "a cluster shares loads or k");
-constexpr int kSlabElements = 128 / kElementBytes;  // one row of a swizzled slab: 128 bytes
-constexpr int kStepK = 32 / kElementBytes;          // depth of one instruction
-constexpr int kStepsK = BLOCK_K / kStepK;
 constexpr int kConsumerRows = PINGPONG ? BLOCK_M : BLOCK_M / CONSUMERS;
 constexpr int kTilesM = kConsumerRows / 64;  // instructions along m
 constexpr int kAccumulators = BLOCK_N / 2;   // per thread and instruction
@@ -22,36 +19,10 @@ constexpr int kSliceN = BLOCK_N / kParts;    // columns of C that this block sto
 constexpr int kSliceAccumulators = kSliceN / 2;
 constexpr int kStageConsumers = PINGPONG ? 1 : CONSUMERS;
 
-// An operand's tile in shared memory: slabs 128 bytes wide in the contiguous direction, each
-// `kRows` rows deep in the other one, swizzled in groups of 8 rows.
-template <bool kKMajor, int kExtent>
-struct OperandTile {
-  static constexpr int kRows = kKMajor ? kExtent : BLOCK_K;
-  static constexpr int kWidth = kKMajor ? BLOCK_K : kExtent;
-  static constexpr int kSlabs = (kWidth + kSlabElements - 1) / kSlabElements;
-  static constexpr int kSlabBytes = kRows * 128;
-  u8 bytes[kSlabs * kSlabBytes];
-
-  // What the matrix instruction reads: swizzle of 128 bytes, 1024 bytes between groups of 8 rows,
-  // and for an operand that is contiguous along m or n the bytes from slab to slab. An address has
-  // 18 bits there: in a cluster, the higher ones name the block.
-  static __device__ __forceinline__ u64 descriptor(u32 address) {
-    return u64(1) << 62 | u64(1024 >> 4) << 32 | u64(kKMajor ? 0 : kSlabBytes >> 4) << 16 |
-           (address & 0x3FFFF) >> 4;
-  }
-  // Byte offset of instruction `step` along k, `first` rows or columns into the tile.
-  static __device__ __forceinline__ u32 offset(int first, int step) {
-    if constexpr (kKMajor) {
-      constexpr int kPerSlab = kSlabElements / kStepK;
-      return u32((step / kPerSlab) * kSlabBytes + first * 128 + (step % kPerSlab) * 32);
-    } else {
-      return u32((first / kSlabElements) * kSlabBytes + step * kStepK * 128);
-    }
-  }
-};
-
 typedef OperandTile<A_K_MAJOR, BLOCK_M> TileA;
 typedef OperandTile<B_K_MAJOR, BLOCK_N> TileB;
+
+constexpr int kStepsK = BLOCK_K / TileA::kStepK;
 
 struct Stage {
   TileA a;
@@ -85,23 +56,7 @@ static_assert(kSumBytes == SMEM_SUM_BYTES, "sums");
 static_assert(sizeof(StoreBuffer) == SMEM_STORE_BYTES, "store buffer");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
 
-// Where in the ring a role stands, and the parity that its barriers have there.
-struct RingPosition {
-  u32 stage;
-  u32 parity;
-
-  __device__ __forceinline__ void advance() {
-    if (++stage == STAGES) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-  __device__ __forceinline__ void advance(u32 count) {
-    stage += count;
-    parity ^= stage / STAGES & 1;
-    stage %= STAGES;
-  }
-};
+typedef Ring<STAGES> RingPosition;
 
 // This block's place in its cluster.
 struct ClusterPlace {

@@ -283,6 +283,8 @@ TEST_CASE("the sums lie where the ring was, and take more room where it is small
   const Config narrow = config_of("wgmma:block_m=128,block_n=256,block_k=64,split_k=8");
   CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].box_inner == 32);
   CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].swizzle_bytes == 64);
+}
+
 TEST_CASE("mma serves fp32 in parts of bf16, unless FFMA is asked for") {
   DeviceSpec ampere;
   ampere.limits.mma_dtypes = {"f16", "bf16", "tf32"};

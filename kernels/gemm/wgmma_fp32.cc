@@ -1,0 +1,314 @@
+// Host twin of wgmma_fp32.cuh: fp32 as three bf16 parts on Hopper's warpgroup matrix instructions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/gemm_twin.h"
+#include "kernels/gemm/wgmma_args.h"
+#include "kernels/gemm/wgmma_fp32_args.h"
+
+namespace autotune::embedded {
+extern const std::string_view gemm_wgmma_fp32_source;
+}
+
+namespace autotune::gemm {
+namespace {
+
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kCutStages, kChains, kCutters };
+
+constexpr Parameter kParameters[] = {
+    {"block_m", 1, 4096, 128, false, "rows of C per block: 64 for each warpgroup that multiplies"},
+    {"block_n", 1, 4096, 128, false, "columns of C per block"},
+    {"block_k", 1, 1024, 32, false, "depth of one pipeline stage"},
+    {"stages", 2, 64, 4, false, "k tiles in flight"},
+    {"cut_stages", 2, 64, 2, false, "k tiles of B that are held in parts"},
+    {"chains", 1, 2, 2, false, "parts of the columns that are added up in turn"},
+    {"cutters", 1, 15, 3, false, "warps that cut B into parts"},
+    kRaster,
+    kSwizzle,
+};
+
+using Values = ParameterValuesArray;
+
+constexpr std::int64_t kElement = 4;        // bytes of fp32
+constexpr std::int64_t kConsumerRows = 64;  // rows of a warpgroup's instruction
+constexpr std::int64_t kSlabBytes = 128;    // a row under the copy engine's swizzle
+constexpr std::int64_t kSlabElements = kSlabBytes / kElement;
+constexpr std::int64_t kMaxBox = 256;     // rows of one copy (CUDA driver API, tensor maps)
+constexpr std::int64_t kWarpgroup = 128;  // threads
+constexpr std::int64_t kParts = 3;        // bf16 that make up an fp32
+constexpr std::int64_t kProducts = 6;     // of parts, that count
+
+std::int32_t consumers(const Values& v) {
+  return static_cast<std::int32_t>(std::max<std::int64_t>(1, v[kBlockM] / kConsumerRows));
+}
+std::int32_t helpers(const Values& v) {
+  return static_cast<std::int32_t>(ceil_div(1 + v[kCutters], 4));
+}
+std::int32_t threads_of(const Values& v) {
+  return static_cast<std::int32_t>(kWarpgroup * (helpers(v) + consumers(v)));
+}
+std::int32_t chain_columns(const Values& v) { return v[kBlockN] / v[kChains]; }
+
+// Rows of 128 bytes, in slabs that lie beside each other in the contiguous direction.
+struct TileShape {
+  std::int64_t rows;
+  std::int64_t slabs;
+  std::int64_t bytes() const { return rows * slabs * kSlabBytes; }
+};
+TileShape tile_of(bool k_major, std::int64_t extent, const Values& v) {
+  const std::int64_t width = k_major ? v[kBlockK] : extent;
+  return {k_major ? extent : v[kBlockK], ceil_div(width, kSlabElements)};
+}
+TileShape tile_a(const Values& v, const KernelTraits& t) {
+  return tile_of(a_is_k_major(t.layout), v[kBlockM], v);
+}
+TileShape tile_b(const Values& v, const KernelTraits& t) {
+  return tile_of(b_is_k_major(t.layout), v[kBlockN], v);
+}
+
+constexpr Constraint kConstraints[] = {
+    {"consumer_rows", "block_m must be 64, 128 or 192: one to three warpgroups multiply",
+     [](const Values& v, const KernelTraits&) {
+       return v[kBlockM] % kConsumerRows == 0 && v[kBlockM] / kConsumerRows <= 3;
+     }},
+    {"columns", "block_n must be a multiple of 8 x chains, 256 at most",
+     [](const Values& v, const KernelTraits&) {
+       return v[kBlockN] % (8 * v[kChains]) == 0 && v[kBlockN] <= kMaxBox;
+     }},
+    {"chain_slabs", "where B is contiguous along n, two chains take 32 columns each or a multiple",
+     [](const Values& v, const KernelTraits& t) {
+       return v[kChains] == 1 || b_is_k_major(t.layout) || chain_columns(v) % kSlabElements == 0;
+     }},
+    {"slab", "block_k must be 32: tensor cores may not add up more before it is rounded",
+     [](const Values& v, const KernelTraits&) { return v[kBlockK] == kSlabElements; }},
+    {"cutting_warps", "cutters must be 3 to 7: one or two warpgroups, less the warp that loads",
+     [](const Values& v, const KernelTraits&) { return v[kCutters] >= 3 && v[kCutters] <= 7; }},
+};
+
+// Shared memory: the ring of stages, each A then B as they come from memory; the ring of B's parts;
+// two barriers for each stage of both; for each of the second a word that names a tile of C.
+struct SmemLayout {
+  std::int64_t stage_bytes;
+  std::int64_t cut_bytes;
+  std::int64_t ring_bytes;
+  std::int64_t cuts_bytes;
+  std::int64_t barrier_bytes;
+  std::int64_t mark_bytes;
+  std::int64_t total() const { return ring_bytes + cuts_bytes + barrier_bytes + mark_bytes; }
+};
+
+SmemLayout layout_of(const Values& v, const KernelTraits& t) {
+  SmemLayout l{};
+  l.stage_bytes = tile_a(v, t).bytes() + tile_b(v, t).bytes();
+  l.cut_bytes = kParts * tile_b(v, t).bytes() / 2;
+  l.ring_bytes = v[kStages] * l.stage_bytes;
+  l.cuts_bytes = v[kCutStages] * l.cut_bytes;
+  l.barrier_bytes = 8 * 2 * (v[kStages] + v[kCutStages]);
+  l.mark_bytes = 8 * ceil_div(v[kCutStages], 2);
+  return l;
+}
+
+// Registers per thread after setmaxnreg, out of what the launch gives to all warpgroups together.
+struct Roles {
+  std::int32_t helper;
+  std::int32_t consumer;
+};
+Roles roles_of(const Values& v) {
+  if (helpers(v) == 1) {
+    switch (consumers(v)) {
+      case 1:
+        return {0, 0};  // two warpgroups: everyone has 255 from the start
+      case 2:
+        return {56, 224};  // of 3 x 168
+      default:
+        return {56, 152};  // of 4 x 128
+    }
+  }
+  switch (consumers(v)) {
+    case 1:
+      return {128, 240};  // of 3 x 168
+    case 2:
+      return {48, 208};  // of 4 x 128
+    default:
+      return {48, 128};  // of 5 x 96
+  }
+}
+
+constexpr std::int32_t kInstructionRegisters = 30;
+constexpr std::int32_t kFragmentRegisters = 2 * 24;  // of one k tile of A, and of the next
+constexpr std::int32_t kConsumerRegisters = 8;
+
+std::int32_t live(const Values& v) { return v[kBlockN] + kFragmentRegisters + kConsumerRegisters; }
+std::int32_t to_compile(const Values& v) { return chain_columns(v) / 2 + kInstructionRegisters; }
+
+class WgmmaFp32 final : public GemmTwin {
+ public:
+  std::string_view name() const override { return "wgmma_fp32"; }
+  std::string_view entry() const override { return "gemm_wgmma_fp32"; }
+  std::string_view source() const override { return embedded::gemm_wgmma_fp32_source; }
+  std::span<const Parameter> parameters() const override { return kParameters; }
+  std::span<const Constraint> constraints() const override { return kConstraints; }
+
+  std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
+    if (!device.limits.has(Feature::wgmma)) {
+      return fmt::format("{} has no warpgroup matrix instruction", device.limits.arch);
+    }
+    if (traits.dtype != DType::fp32) return "multiplies fp32 only";
+    if (traits.align_a != 16 || traits.align_b != 16) {
+      return "the tensor copy engine needs rows of A and B that start on 16 bytes";
+    }
+    return {};
+  }
+
+  std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    const SmemLayout l = layout_of(v, traits);
+    const TileShape a = tile_a(v, traits);
+    const TileShape b = tile_b(v, traits);
+    return {
+        {"pipeline",
+         fmt::format("{} stages x ({} x {} + {} x {}) rows x 128 bytes", v[kStages], a.slabs,
+                     a.rows, b.slabs, b.rows),
+         l.ring_bytes},
+        {"parts of B",
+         fmt::format("{} stages x {} parts x {} x {} rows x 64 bytes", v[kCutStages], kParts,
+                     b.slabs, b.rows),
+         l.cuts_bytes},
+        {"barriers", fmt::format("2 x ({} + {}) stages x 8 bytes", v[kStages], v[kCutStages]),
+         l.barrier_bytes},
+        {"marks", fmt::format("{} stages x 4 bytes, in whole 8", v[kCutStages]), l.mark_bytes},
+        {"total", "", l.total()},
+    };
+  }
+
+  std::vector<Term> thread_terms(const Config& config) const override {
+    const Values& v = config.values;
+    return {
+        {"producer and cutters", fmt::format("1 + {} warps, in fours, x 32", v[kCutters]),
+         kWarpgroup * helpers(v)},
+        {"consumers", fmt::format("{} / 64 x 4 warps x 32", v[kBlockM]), kWarpgroup * consumers(v)},
+        {"total", "", threads_of(v)}};
+  }
+
+  std::vector<Term> register_terms(const Config& config, const KernelTraits&) const override {
+    const Values& v = config.values;
+    const Roles roles = roles_of(v);
+    std::vector<Term> terms = {
+        {"accumulators", fmt::format("64 x {} / 128", v[kBlockN]), v[kBlockN] / 2},
+        {"their sums", "as many", v[kBlockN] / 2},
+        {"parts of A", "2 buffers x 3 parts x 2 instructions x 4", kFragmentRegisters},
+        {"addresses and loop", "measured", kConsumerRegisters},
+        {"live at once", "spills where a consumer has fewer", live(v)},
+        {"to compile at all", fmt::format("{} / 2 + {}", chain_columns(v), kInstructionRegisters),
+         to_compile(v)},
+    };
+    if (roles.consumer > 0) {
+      terms.push_back({"helper", "after setmaxnreg", roles.helper});
+      terms.push_back({"consumer", "after setmaxnreg", roles.consumer});
+    }
+    return terms;
+  }
+
+ protected:
+  BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    const Roles roles = roles_of(v);
+    BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, live(v), live(v)};
+    if (roles.consumer > 0) {
+      needs.registers = kMaxRegisters;  // setmaxnreg makes ptxas take all that the launch permits
+      needs.role_registers = roles.consumer;
+    }
+    needs.min_registers = to_compile(v);
+    needs.wgmma_columns = chain_columns(v);
+    return needs;
+  }
+
+  bool persistent() const override { return true; }
+
+  std::vector<Definition> layout_definitions(const Config& config,
+                                             const KernelTraits& traits) const override {
+    const Values& v = config.values;
+    const SmemLayout l = layout_of(v, traits);
+    const Roles roles = roles_of(v);
+    // The instruction names each accumulator; behind them stand its sources (multiply() in
+    // wgmma_fp32_accumulate.cuh).
+    const std::int32_t accumulators = chain_columns(v) / 2;
+    std::string registers;
+    std::string operands;
+    for (std::int32_t i = 0; i < accumulators; ++i) {
+      registers += fmt::format("{}%{}", i > 0 ? ", " : "", i);
+      operands += fmt::format("{}\"+f\"(d[{}])", i > 0 ? ", " : "", i);
+    }
+    const auto source = [&](std::int32_t i) { return fmt::format("%{}", accumulators + i); };
+    return {{"SMEM_STAGE_BYTES", std::to_string(l.stage_bytes)},
+            {"SMEM_CUT_BYTES", std::to_string(l.cut_bytes)},
+            {"HELPER_REGISTERS", std::to_string(roles.helper)},
+            {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
+            {"WGMMA_SHAPE", fmt::format("\"m64n{}k16\"", chain_columns(v))},
+            {"WGMMA_REGISTERS", "\"" + registers + "\""},
+            {"WGMMA_OPERANDS", operands},
+            {"WGMMA_SOURCES", fmt::format("\"{{{}, {}, {}, {}}}, {}\"", source(0), source(1),
+                                          source(2), source(3), source(4))},
+            {"WGMMA_ACCUMULATE", fmt::format("\"{}\"", source(5))}};
+  }
+
+  void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec&,
+                 Work& work) const override {
+    const Values& v = config.values;
+    work.unit = Work::Unit::tensor;
+    work.unit_rate = 1.0 / kProducts;
+    work.stages = v[kStages];
+    work.warps = 4 * consumers(v);
+    work.asynchronous = true;
+    // Each instruction reads all columns of one part of B; cutting reads B and writes its parts;
+    // A is read once.
+    const double raw_a = static_cast<double>(v[kBlockM] * v[kBlockK]) * kElement;
+    const double raw_b = static_cast<double>(tile_b(v, traits).bytes());
+    const double part = static_cast<double>(v[kBlockN] * v[kBlockK]) * 2;
+    work.smem_bytes_per_k_tile = kProducts * consumers(v) * part + raw_a + raw_b +
+                                 raw_b / 2 * kParts + work.load_bytes_per_k_tile;
+  }
+
+  void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+                      LaunchPlan& plan) const override {
+    const Values& v = config.values;
+    const KernelTraits traits = traits_of(problem);
+    WgmmaFp32Args whole{};
+    whole.gemm = args;
+    static_assert(sizeof(whole) <= sizeof(plan.params));
+    std::memcpy(plan.params.data(), &whole, sizeof(whole));
+    plan.params_size = sizeof(whole);
+
+    const auto operand = [&](std::size_t offset, const void* address, bool k_major,
+                             std::int64_t extent, std::int64_t leading, const TileShape& tile) {
+      TensorMap map;
+      map.offset = offset;
+      map.element = problem.dtype;
+      map.address = reinterpret_cast<std::uint64_t>(address);
+      map.inner = k_major ? problem.k : extent;
+      map.outer = k_major ? extent : problem.k;
+      map.pitch_bytes = leading * kElement;
+      map.box_inner = static_cast<std::uint32_t>(kSlabElements);
+      map.box_outer = static_cast<std::uint32_t>(tile.rows);
+      map.swizzle_bytes = kSlabBytes;
+      plan.maps[plan.map_count++] = map;
+    };
+    operand(offsetof(WgmmaFp32Args, map_a), args.a, a_is_k_major(traits.layout), problem.m,
+            problem.lda, tile_a(v, traits));
+    operand(offsetof(WgmmaFp32Args, map_b), args.b, b_is_k_major(traits.layout), problem.n,
+            problem.ldb, tile_b(v, traits));
+  }
+
+ private:
+  static constexpr std::int32_t kMaxRegisters = 255;
+};
+
+const WgmmaFp32 kWgmmaFp32;
+
+}  // namespace
+
+const HostTwin& wgmma_fp32_kernel = kWgmmaFp32;
+
+}  // namespace autotune::gemm
