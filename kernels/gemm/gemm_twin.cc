@@ -186,6 +186,10 @@ std::vector<Definition> GemmTwin::definitions(const Config& config, const Kernel
   return list;
 }
 
+TileOrder GemmTwin::tile_order(const Config& config) const {
+  return {raster(config) != 0, swizzle(config)};
+}
+
 Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSpec& device) const {
   const KernelTraits traits = traits_of(problem);
   const double element = storage_bytes(problem.dtype);
@@ -199,8 +203,7 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   work.tiles_m = tiles.m * shape.m;
   work.tiles_n = tiles.n * shape.n;
   work.k_tiles = ceil_div(problem.k, work.block_k);
-  work.raster_along_n = raster(config) != 0;
-  work.swizzle = swizzle(config);
+  work.order = tile_order(config);
   const double m = static_cast<double>(work.block_m);
   const double n = static_cast<double>(work.block_n);
   const double k = static_cast<double>(work.block_k);

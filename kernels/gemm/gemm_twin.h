@@ -43,6 +43,7 @@ class GemmTwin : public HostTwin {
   std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
                                       const DeviceSpec& device) const final;
   Work work(const Config& config, const Problem& problem, const DeviceSpec& device) const final;
+  TileOrder tile_order(const Config& config) const final;
 
  protected:
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;

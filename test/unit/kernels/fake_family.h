@@ -34,6 +34,7 @@ class FakeTwin : public HostTwin {
     return {};
   }
   Work work(const Config&, const Problem&, const DeviceSpec&) const override { return {}; }
+  TileOrder tile_order(const Config&) const override { return {}; }
 
  private:
   std::string_view name_;

@@ -61,7 +61,7 @@ class Fake final : public HostTwin {
     r.registers = std::min(v[kDemand], 128);
     r.barriers = v[kBarriers];
     r.cluster = v[kCluster];
-    r.grid = std::int64_t{v[kGrid]} + v[kOrder];
+    r.grid = std::int64_t{v[kGrid]} + v[kCluster] - 1;
     r.workspace_bytes = std::int64_t{v[kWorkspace]} << 20;
     return r;
   }
@@ -90,6 +90,7 @@ class Fake final : public HostTwin {
     work.flops_per_k_tile = 1e7 - config.values[kSmem];
     return work;
   }
+  TileOrder tile_order(const Config&) const override { return {}; }
 };
 
 const Fake kFake;
