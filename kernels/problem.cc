@@ -144,10 +144,8 @@ Expected<Problem> checked(Problem problem) {
 
 int row_alignment(std::int64_t leading_dimension, DType dtype) {
   const std::int64_t row_bytes = leading_dimension * storage_bytes(dtype);
-  for (const int alignment : {16, 8, 4}) {
-    if (row_bytes % alignment == 0) return alignment;
-  }
-  return 2;
+  const std::int64_t at_most_16 = row_bytes | 16;
+  return static_cast<int>(at_most_16 & -at_most_16);  // elements have two bytes at least
 }
 
 std::string problem_key(const Problem& problem) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <span>
+#include <utility>
 
 namespace autotune::search {
 namespace {
@@ -20,12 +21,13 @@ std::size_t compile_time_parameters(const HostTwin& kernel) {
 class Walk {
  public:
   Walk(const HostTwin& kernel, const KernelSpace& space, const KernelTraits& traits,
-       const CodeVisitor& visitor)
+       const std::function<void(const Config&)>& visit)
       : constraints_(kernel.constraints()),
         ranges_(std::span(space.parameters).first(compile_time_parameters(kernel))),
         traits_(traits),
-        visitor_(visitor),
-        config_{&kernel, {}} {
+        visit_(visit),
+        config_{&kernel, {}},
+        broken_(constraints_.size()) {
     std::size_t depth = 0;
     for (std::size_t i = 0; i < constraints_.size(); ++i) {
       const auto read = static_cast<std::size_t>(std::bit_width(constraints_[i].reads));
@@ -34,17 +36,20 @@ class Walk {
       }
     }
     for (; depth <= ranges_.size(); ++depth) ends_[depth] = constraints_.size();
+    for (std::size_t d = 0; d <= ranges_.size(); ++d) below_[d] = size_of(ranges_.subspan(d));
   }
+
+  std::vector<std::int64_t> broken() && { return std::move(broken_); }
 
   // With the first `depth` parameters set.
   void descend(std::size_t depth) {
     for (std::size_t i = depth == 0 ? 0 : ends_[depth - 1]; i < ends_[depth]; ++i) {
       if (constraints_[i].holds(config_.values, traits_)) continue;
-      visitor_.broken(static_cast<std::int16_t>(i), size_of(ranges_.subspan(depth)));
+      broken_[i] += below_[depth];
       return;
     }
     if (depth == ranges_.size()) {
-      visitor_.sound(config_);
+      visit_(config_);
       return;
     }
     for (const std::int32_t value : ranges_[depth].values) {
@@ -57,10 +62,12 @@ class Walk {
   std::span<const Constraint> constraints_;
   std::span<const ParameterRange> ranges_;
   const KernelTraits& traits_;
-  const CodeVisitor& visitor_;
+  const std::function<void(const Config&)>& visit_;
   Config config_;
-  std::array<std::size_t, kMaxParameters + 1>
-      ends_{};  // by depth: behind the constraints to look at
+  std::vector<std::int64_t> broken_;
+  // By the number of parameters that are set: behind the constraints to look at, codes to come.
+  std::array<std::size_t, kMaxParameters + 1> ends_{};
+  std::array<std::int64_t, kMaxParameters + 1> below_{};
 };
 
 }  // namespace
@@ -90,9 +97,12 @@ bool TileOrders::same(const Config& a, const Config& b) const {
   return std::equal(a.values.begin() + begin_, a.values.begin() + end_, b.values.begin() + begin_);
 }
 
-void for_each_code(const HostTwin& kernel, const KernelSpace& space, const KernelTraits& traits,
-                   const CodeVisitor& visitor) {
-  Walk(kernel, space, traits, visitor).descend(0);
+std::vector<std::int64_t> for_each_sound_code(
+    const HostTwin& kernel, const KernelSpace& space, const KernelTraits& traits,
+    const std::function<void(const Config& code)>& visit) {
+  Walk walk(kernel, space, traits, visit);
+  walk.descend(0);
+  return std::move(walk).broken();
 }
 
 }  // namespace autotune::search

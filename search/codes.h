@@ -28,15 +28,11 @@ class TileOrders {
   std::vector<Config> configs_;
 };
 
-struct CodeVisitor {
-  // This constraint is the first that so many codes break.
-  std::function<void(std::int16_t constraint, std::int64_t codes)> broken;
-  // Each other code, in the order of the space; its run-time parameters are 0.
-  std::function<void(const Config& code)> sound;
-};
-
-// Codes that share a broken constraint's parameters are counted without being looked at one by one.
-void for_each_code(const HostTwin& kernel, const KernelSpace& space, const KernelTraits& traits,
-                   const CodeVisitor& visitor);
+// Visits the codes that break no structural constraint, in the order of the space, their run-time
+// parameters 0. Returns how many others there are, by the first constraint that they break; those
+// that share its parameters are counted without being looked at one by one.
+std::vector<std::int64_t> for_each_sound_code(const HostTwin& kernel, const KernelSpace& space,
+                                              const KernelTraits& traits,
+                                              const std::function<void(const Config& code)>& visit);
 
 }  // namespace autotune::search

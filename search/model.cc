@@ -56,6 +56,16 @@ double busiest(int doublings, std::initializer_list<double> units) {
   return most * sum;
 }
 
+double busiest(int doublings, double a, double b) {
+  const double most = std::max(a, b);
+  if (most <= 0) return 0;
+  double share = std::min(a, b) / most;
+  for (int i = 0; i < doublings; ++i) share *= share;
+  double sum = 1 + share;
+  for (int i = 0; i < doublings; ++i) sum = std::sqrt(sum);
+  return most * sum;
+}
+
 double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, const Style& style) {
   if (work.unit == Work::Unit::ffma) {
     return device.fp32_tflops * work.unit_rate * device.model.ffma_share;
@@ -208,13 +218,13 @@ double CodeModel::clocks_between_loads(double blocks, double dram) const {
 double CodeModel::main_loop_us(double dram) const {
   // Clocks that an SM takes for one k tile of each of its blocks.
   const auto step_clocks = [&](const Residents& residents) {
-    return busiest(with_latency_, {residents.busy, clocks_between_loads(residents.blocks, dram)});
+    return busiest(with_latency_, residents.busy, clocks_between_loads(residents.blocks, dram));
   };
   double sm_clocks = waves_.full > 0 ? waves_.full * step_clocks(full_) : 0;
   if (waves_.tail > 0) sm_clocks += step_clocks(tail_);
   sm_clocks *= waves_.k_steps;
   const double dram_clocks = dram / machine_.dram_bytes_per_clock;
-  return busiest(with_dram_, {sm_clocks, dram_clocks}) / machine_.clocks_per_us;
+  return busiest(with_dram_, sm_clocks, dram_clocks) / machine_.clocks_per_us;
 }
 
 double CodeModel::total_us(double dram) const {

@@ -25,19 +25,10 @@ using Visit = std::function<void(const CheckedCode&)>;
 void check_kernel(const Request& request, const HostTwin& kernel, const KernelSpace& space,
                   const Visit& visit) {
   const auto orders = std::make_shared<const TileOrders>(kernel, space);
-  const auto in_all_orders = static_cast<std::int64_t>(orders->count());
   std::vector<std::size_t> all(orders->count());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<std::size_t> some;  // that no exclude names
-  CodeVisitor visitor;
-  visitor.broken = [&](std::int16_t constraint, std::int64_t codes) {
-    CheckedCode code;
-    code.config.kernel = &kernel;
-    code.configs = codes * in_all_orders;
-    code.verdict = Verdict{Rule::structure, 1, 0, constraint};
-    visit(code);
-  };
-  visitor.sound = [&](const Config& config) {
+  const auto broken = for_each_sound_code(kernel, space, request.traits, [&](const Config& config) {
     CheckedCode code;
     code.orders = orders;
     code.allowed = all;
@@ -62,8 +53,15 @@ void check_kernel(const Request& request, const HostTwin& kernel, const KernelSp
     code.verdict = check_resources(code.config, request.problem, *request.device, *request.limits,
                                    code.resources);
     visit(code);
-  };
-  for_each_code(kernel, space, request.traits, visitor);
+  });
+  for (std::size_t i = 0; i < broken.size(); ++i) {
+    if (broken[i] == 0) continue;
+    CheckedCode codes;
+    codes.config.kernel = &kernel;
+    codes.configs = broken[i] * static_cast<std::int64_t>(all.size());
+    codes.verdict = Verdict{Rule::structure, 1, 0, static_cast<std::int16_t>(i)};
+    visit(codes);
+  }
 }
 
 }  // namespace

@@ -27,19 +27,21 @@ struct Request {
 Expected<Request> make_request(const Problem& problem, const DeviceSpec& device, const Space& space,
                                const Limits& limits);
 
-// Configs that share a verdict.
+// Configs that share a verdict: for a structural one all of a kernel that break this constraint
+// first, for an exclude a single one, else one code in the allowed ones of its orders.
 struct CheckedCode {
-  Config config;             // the first of them
+  Config config;             // the first of them; for a structural verdict the kernel alone
   std::int64_t configs = 1;  // how many they are
   std::optional<Verdict> verdict;
-  // Unless the verdict is a structural one or an exclude, they are one code in these of its orders.
+  // Of a code:
   Resources resources;
   std::shared_ptr<const TileOrders> orders;
   std::span<const std::size_t> allowed;
 };
 
-// Every config of every kernel that serves the problem on the device, checked, code by code in the
-// order of the space. Returns why the other kernels generated nothing: "simt: fp32 only".
+// Every config of every kernel that serves the problem on the device, checked: the codes in the
+// order of the space, then what is structurally unsound. Returns why the other kernels generated
+// nothing: "simt: fp32 only".
 std::vector<std::string> for_each_checked(const Request& request,
                                           const std::function<void(const CheckedCode&)>& visit);
 

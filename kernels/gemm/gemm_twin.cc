@@ -98,14 +98,15 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
 
 Config GemmTwin::canonical(const Config& config, const Problem& problem) const {
   const Tiles tiles = tiles_of(config, cluster(config), problem);
-  const std::int64_t across = raster(config) != 0 ? tiles.m : tiles.n;
   Config same = config;
+  std::int32_t& along_n = raster(same);
+  std::int32_t& width = swizzle(same);
   if (tiles.m == 1 || tiles.n == 1) {
-    raster(same) = 0;  // a single line of tiles has one order
-    swizzle(same) = 1;
-  } else if (swizzle(config) >= across) {
-    raster(same) = 1 - raster(config);  // one walk over all is the plain walk the other way
-    swizzle(same) = 1;
+    along_n = 0;  // a single line of tiles has one order
+    width = 1;
+  } else if (width >= (along_n != 0 ? tiles.m : tiles.n)) {
+    along_n = 1 - along_n;  // one walk over all is the plain walk the other way
+    width = 1;
   }
   return same;
 }
