@@ -49,6 +49,8 @@ struct Term {
 struct TileOrder {
   bool raster_along_n = false;  // along n, else along m
   int swizzle = 1;              // width of a walk: tiles in the other direction
+
+  friend bool operator==(const TileOrder&, const TileOrder&) = default;
 };
 
 // What the performance model needs to know about the work, from host arithmetic alone.
@@ -135,10 +137,6 @@ class HostTwin {
   virtual std::vector<Term> register_terms(const Config& config,
                                            const KernelTraits& traits) const = 0;
 
-  // The one among all configs that launch the same code on the same tiles in the same order (they
-  // differ in run-time parameters only, such as the tile order of a single row of tiles).
-  virtual Config canonical(const Config& config, const Problem& problem) const = 0;
-
   virtual std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
                                               const DeviceSpec& device) const = 0;
   virtual LaunchPlan launch_plan(const Config& config, const Problem& problem,
@@ -149,6 +147,10 @@ class HostTwin {
   // All that run-time parameters decide: configs that differ in nothing else take the same
   // resources, break the same constraints and have the same work but for its order.
   virtual TileOrder tile_order(const Config& config) const = 0;
+  // Replaces each order of a code by the one among all that walk over the problem's tiles just so:
+  // a single row of tiles, for one, has but one order.
+  virtual void canonical(const Config& code, const Problem& problem,
+                         std::span<TileOrder> orders) const = 0;
 };
 
 // A kernel family: what is computed. Its kernels are the ways to compute it.

@@ -85,16 +85,13 @@ TileOrders::TileOrders(const HostTwin& kernel, const KernelSpace& space)
   }
   std::sort(configs_.begin(), configs_.end(),
             [](const Config& a, const Config& b) { return a.values < b.values; });
+  for (const Config& config : configs_) orders_.push_back(kernel.tile_order(config));
 }
 
 Config TileOrders::at(const Config& code, std::size_t i) const {
   Config config = code;
   for (std::size_t p = begin_; p < end_; ++p) config.values[p] = configs_[i].values[p];
   return config;
-}
-
-bool TileOrders::same(const Config& a, const Config& b) const {
-  return std::equal(a.values.begin() + begin_, a.values.begin() + end_, b.values.begin() + begin_);
 }
 
 std::vector<std::int64_t> for_each_sound_code(

@@ -17,15 +17,16 @@ class TileOrders {
   TileOrders(const HostTwin& kernel, const KernelSpace& space);
 
   std::size_t count() const { return configs_.size(); }
-  // The code in the i-th order; ascending in the parameters' values.
+  // The i-th order; ascending in the parameters' values.
+  TileOrder operator[](std::size_t i) const { return orders_[i]; }
+  // The code in that order.
   Config at(const Config& code, std::size_t i) const;
-  // Whether two configs of this kernel have the same run-time parameters.
-  bool same(const Config& a, const Config& b) const;
 
  private:
   std::size_t begin_;  // the first run-time parameter
   std::size_t end_;
   std::vector<Config> configs_;
+  std::vector<TileOrder> orders_;
 };
 
 // Visits the codes that break no structural constraint, in the order of the space, their run-time

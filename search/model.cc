@@ -152,7 +152,9 @@ Residents residents_of(double blocks, const Step& step, const Work& work, const 
     const double idle = std::max(1.0, sub_partitions / (resident * std::max(1, work.warps)));
     return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, step.issue});
   };
-  return {blocks, std::max(blocks * units(blocks), units(1) + style.step_clocks)};
+  const double alone = units(1);
+  const double together = blocks == 1 ? alone : units(blocks);
+  return {blocks, std::max(blocks * together, alone + style.step_clocks)};
 }
 
 }  // namespace
@@ -183,7 +185,8 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
   full_ = residents_of(waves_.resident, step_, work, style, parts);
-  if (waves_.tail > 0) tail_ = residents_of(waves_.tail, step_, work, style, parts);
+  const bool alike = waves_.tail == waves_.resident || waves_.tail == 0;
+  tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, style, parts);
   with_latency_ = style.with_latency;
   with_dram_ = style.with_dram;
   loads_ = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
@@ -220,8 +223,11 @@ double CodeModel::main_loop_us(double dram) const {
   const auto step_clocks = [&](const Residents& residents) {
     return busiest(with_latency_, residents.busy, clocks_between_loads(residents.blocks, dram));
   };
-  double sm_clocks = waves_.full > 0 ? waves_.full * step_clocks(full_) : 0;
-  if (waves_.tail > 0) sm_clocks += step_clocks(tail_);
+  const double in_full = step_clocks(full_);
+  double sm_clocks = waves_.full * in_full;
+  if (waves_.tail > 0) {
+    sm_clocks += tail_.blocks == full_.blocks ? in_full : step_clocks(tail_);
+  }
   sm_clocks *= waves_.k_steps;
   const double dram_clocks = dram / machine_.dram_bytes_per_clock;
   return busiest(with_dram_, sm_clocks, dram_clocks) / machine_.clocks_per_us;

@@ -52,16 +52,16 @@ class Ranking {
     const auto index = static_cast<std::uint32_t>(codes_.size());
     const std::size_t begin = entries_.size();
     launches_.clear();
-    for (const std::size_t order : code.allowed) {
-      const Config config = code.orders->at(code.config, order);
-      const Config launch = kernel.canonical(config, request_.problem);
-      const Entry entry{model.us(kernel.tile_order(config)), index,
-                        static_cast<std::uint32_t>(order)};
-      const auto same = std::find_if(launches_.begin(), launches_.end(), [&](const Config& other) {
-        return code.orders->same(launch, other);
-      });
-      if (same == launches_.end()) {
-        launches_.push_back(launch);
+    for (const std::size_t order : code.allowed) launches_.push_back((*code.orders)[order]);
+    kernel.canonical(code.config, request_.problem, launches_);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < code.allowed.size(); ++i) {
+      const std::size_t order = code.allowed[i];
+      const Entry entry{model.us((*code.orders)[order]), index, static_cast<std::uint32_t>(order)};
+      const auto end = launches_.begin() + static_cast<std::ptrdiff_t>(kept);
+      const auto same = std::find(launches_.begin(), end, launches_[i]);
+      if (same == end) {
+        launches_[kept++] = launches_[i];
         entries_.push_back(entry);
         continue;
       }
@@ -116,7 +116,7 @@ class Ranking {
   std::vector<Code> codes_;
   std::vector<Entry> entries_;
   std::int64_t same_launches_ = 0;
-  std::vector<Config> launches_;  // of the code at hand, as its entries
+  std::vector<TileOrder> launches_;  // of the code at hand, as its entries
 };
 
 }  // namespace
@@ -133,6 +133,14 @@ bool ranks_before(const Candidate& a, const Candidate& b) {
     return a.config.kernel->name() < b.config.kernel->name();
   }
   return a.config.values < b.config.values;
+}
+
+bool same_launch(const Config& a, const Config& b, const Problem& problem) {
+  const HostTwin& kernel = *a.kernel;
+  if (b.kernel != &kernel || code_of(a) != code_of(b)) return false;
+  std::array<TileOrder, 2> orders{kernel.tile_order(a), kernel.tile_order(b)};
+  kernel.canonical(a, problem, orders);
+  return orders[0] == orders[1];
 }
 
 Expected<Plan> make_plan(const Request& request) {
@@ -164,8 +172,9 @@ Expected<Candidate> default_candidate(const Request& request) {
     CodeModel model = model_of(request, code);
     if (best && model.least_us() > best->predicted_us) return;
     for (const std::size_t order : code.allowed) {
-      Candidate candidate{code.orders->at(code.config, order), code.resources, 0};
-      candidate.predicted_us = model.us(code.config.kernel->tile_order(candidate.config));
+      const double us = model.us((*code.orders)[order]);
+      if (best && us > best->predicted_us) continue;
+      const Candidate candidate{code.orders->at(code.config, order), code.resources, us};
       if (!best || ranks_before(candidate, *best)) best = candidate;
     }
   });

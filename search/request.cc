@@ -28,9 +28,9 @@ void check_kernel(const Request& request, const HostTwin& kernel, const KernelSp
   std::vector<std::size_t> all(orders->count());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<std::size_t> some;  // that no exclude names
+  CheckedCode code;
+  code.orders = orders;
   const auto broken = for_each_sound_code(kernel, space, request.traits, [&](const Config& config) {
-    CheckedCode code;
-    code.orders = orders;
     code.allowed = all;
     if (!request.limits->excludes.empty()) {
       some.clear();

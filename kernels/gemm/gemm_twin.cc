@@ -22,12 +22,6 @@ Tiles tiles_of(const Config& config, ClusterShape cluster, const Problem& proble
 }
 
 // Tile order: the last two parameters.
-std::int32_t& raster(Config& config) {
-  return config.values[config.kernel->parameters().size() - 2];
-}
-std::int32_t& swizzle(Config& config) {
-  return config.values[config.kernel->parameters().size() - 1];
-}
 std::int32_t raster(const Config& config) {
   return config.values[config.kernel->parameters().size() - 2];
 }
@@ -94,21 +88,6 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
   r.grid = grid_of(tiles_of(config, shape, problem).all(), shape,
                    most_blocks(persistent(), device, max_sms));
   return r;
-}
-
-Config GemmTwin::canonical(const Config& config, const Problem& problem) const {
-  const Tiles tiles = tiles_of(config, cluster(config), problem);
-  Config same = config;
-  std::int32_t& along_n = raster(same);
-  std::int32_t& width = swizzle(same);
-  if (tiles.m == 1 || tiles.n == 1) {
-    along_n = 0;  // a single line of tiles has one order
-    width = 1;
-  } else if (width >= (along_n != 0 ? tiles.m : tiles.n)) {
-    along_n = 1 - along_n;  // one walk over all is the plain walk the other way
-    width = 1;
-  }
-  return same;
 }
 
 LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem,
@@ -189,6 +168,19 @@ std::vector<Definition> GemmTwin::definitions(const Config& config, const Kernel
 
 TileOrder GemmTwin::tile_order(const Config& config) const {
   return {raster(config) != 0, swizzle(config)};
+}
+
+void GemmTwin::canonical(const Config& code, const Problem& problem,
+                         std::span<TileOrder> orders) const {
+  const Tiles tiles = tiles_of(code, cluster(code), problem);
+  for (TileOrder& order : orders) {
+    if (tiles.m == 1 || tiles.n == 1) {
+      order = {};  // a single line of tiles has one order
+    } else if (order.swizzle >= (order.raster_along_n ? tiles.m : tiles.n)) {
+      // One walk over all is the plain walk the other way.
+      order = {!order.raster_along_n, 1};
+    }
+  }
 }
 
 Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSpec& device) const {

@@ -37,13 +37,14 @@ class GemmTwin : public HostTwin {
  public:
   Resources resources(const Config& config, const Problem& problem, const DeviceSpec& device,
                       int max_sms) const final;
-  Config canonical(const Config& config, const Problem& problem) const final;
   LaunchPlan launch_plan(const Config& config, const Problem& problem, const DeviceSpec& device,
                          const DevicePointers& pointers, int max_sms) const final;
   std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
                                       const DeviceSpec& device) const final;
   Work work(const Config& config, const Problem& problem, const DeviceSpec& device) const final;
   TileOrder tile_order(const Config& config) const final;
+  void canonical(const Config& code, const Problem& problem,
+                 std::span<TileOrder> orders) const final;
 
  protected:
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
