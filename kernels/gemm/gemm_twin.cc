@@ -90,9 +90,10 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
   return r;
 }
 
-LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem,
+LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
                                  const DeviceSpec& device, const DevicePointers& pointers,
                                  int max_sms) const {
+  const Problem problem = as_served(asked);
   const BlockNeeds block = needs(config, traits_of(problem));
   const ClusterShape shape = cluster(config);
   const Tiles tiles = tiles_of(config, shape, problem);
@@ -183,7 +184,8 @@ void GemmTwin::canonical(const Config& code, const Problem& problem,
   }
 }
 
-Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSpec& device) const {
+Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec& device) const {
+  const Problem problem = as_served(asked);
   const KernelTraits traits = traits_of(problem);
   const double element = storage_bytes(problem.dtype);
   const double out = storage_bytes(problem.out_dtype);

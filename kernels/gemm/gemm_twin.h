@@ -57,7 +57,8 @@ class GemmTwin : public HostTwin {
   // Fills unit, stages, warps and what happens inside one k tile.
   virtual void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
                          Work& work) const = 0;
-  // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it.
+  // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it. `problem`
+  // is as it is served.
   virtual void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
                               LaunchPlan& plan) const;
 };
