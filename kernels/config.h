@@ -19,7 +19,7 @@ using ParameterValuesArray = std::array<std::int32_t, kMaxParameters>;
 
 // One tunable of a kernel. `lo..hi` is what the kernel's code can express at all; which values are
 // searched is the space's business (configs/spaces). A run-time parameter is a launch argument:
-// configs that differ only in run-time parameters share one cubin.
+// configs that differ only in run-time parameters share one cubin. These come last.
 struct Parameter {
   std::string_view name;
   std::int32_t lo;

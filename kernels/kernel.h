@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,17 @@ struct Constraint {
   std::string_view name;  // "warps_divide_block_m"
   std::string_view text;  // "block_m must be a multiple of 16 x warps_m"
   bool (*holds)(const ParameterValuesArray& values, const KernelTraits& traits);
+  // The parameters that `holds` looks at (see reads_of): a walk of the space that sets them one
+  // after the other need not go on once they break it. All, where nothing is said.
+  std::uint32_t reads = ~0u;
 };
+
+// A bit for each index.
+constexpr std::uint32_t reads_of(std::initializer_list<int> parameters) {
+  std::uint32_t bits = 0;
+  for (const int parameter : parameters) bits |= 1u << parameter;
+  return bits;
+}
 
 // A constant that the device source is compiled with: -Dname=value.
 using Definition = std::pair<std::string, std::string>;
@@ -32,6 +43,14 @@ struct Term {
   std::string label;
   std::string expression;  // with the config's numbers filled in
   std::int64_t value;
+};
+
+// The order in which consecutive blocks walk over the tiles of C.
+struct TileOrder {
+  bool raster_along_n = false;  // along n, else along m
+  int swizzle = 1;              // width of a walk: tiles in the other direction
+
+  friend bool operator==(const TileOrder&, const TileOrder&) = default;
 };
 
 // What the performance model needs to know about the work, from host arithmetic alone.
@@ -59,8 +78,7 @@ struct Work {
   double c_bytes = 0;
   bool asynchronous = false;       // a warp of its own loads ahead, also for the next tile
   bool epilogue_overlaps = false;  // another tile multiplies while this one is stored
-  bool raster_along_n = false;     // tile order: consecutive blocks walk along n
-  int swizzle = 1;                 // width of a group of tiles in the other direction
+  TileOrder order;                 // HostTwin::tile_order of the config
 };
 
 // The first bytes of every workspace are marks by which the blocks of a launch find each other.
@@ -125,10 +143,6 @@ class HostTwin {
   virtual std::vector<Term> register_terms(const Config& config,
                                            const KernelTraits& traits) const = 0;
 
-  // The one among all configs that launch the same code on the same tiles in the same order (they
-  // differ in run-time parameters only, such as the tile order of a single row of tiles).
-  virtual Config canonical(const Config& config, const Problem& problem) const = 0;
-
   virtual std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
                                               const DeviceSpec& device) const = 0;
   virtual LaunchPlan launch_plan(const Config& config, const Problem& problem,
@@ -136,6 +150,13 @@ class HostTwin {
                                  int max_sms) const = 0;
   virtual Work work(const Config& config, const Problem& problem,
                     const DeviceSpec& device) const = 0;
+  // All that run-time parameters decide: configs that differ in nothing else take the same
+  // resources, break the same constraints and have the same work but for its order.
+  virtual TileOrder tile_order(const Config& config) const = 0;
+  // Replaces each order of a code by the one among all that walk over the problem's tiles just so:
+  // a single row of tiles, for one, has but one order.
+  virtual void canonical(const Config& code, const Problem& problem,
+                         std::span<TileOrder> orders) const = 0;
 };
 
 // A kernel family: what is computed. Its kernels are the ways to compute it.

@@ -101,6 +101,43 @@ std::string wrong_field(const Problem& p) {
   return {};
 }
 
+Layout layout_of(bool a_k_major, bool b_k_major) {
+  if (a_k_major) return b_k_major ? Layout::tn : Layout::tt;
+  return b_k_major ? Layout::nn : Layout::nt;
+}
+
+// At least `length`, and a multiple of 16 bytes.
+std::int64_t aligned_line(std::int64_t length, DType dtype) {
+  const std::int64_t unit = 16 / storage_bytes(dtype);
+  return (length + unit - 1) / unit * unit;
+}
+
+// How the operands lie in memory.
+struct Lie {
+  Layout layout;
+  std::int64_t lda;
+  std::int64_t ldb;
+  std::int64_t ldc;
+};
+
+Lie served(const Problem& p) {
+  Lie lie{p.layout, p.lda, p.ldb, p.ldc};
+  if (p.m > 1 && p.n > 1) return lie;
+  bool a_k = a_is_k_major(p.layout);
+  bool b_k = b_is_k_major(p.layout);
+  if (p.m == 1 && (a_k || p.lda == 1)) {
+    a_k = true;
+    lie.lda = aligned_line(p.k, p.dtype);
+  }
+  if (p.n == 1 && (b_k || p.ldb == 1)) {
+    b_k = true;
+    lie.ldb = aligned_line(p.k, p.dtype);
+  }
+  if (p.m == 1) lie.ldc = aligned_line(p.n, p.out_dtype);
+  lie.layout = layout_of(a_k, b_k);
+  return lie;
+}
+
 }  // namespace
 
 std::string_view to_string(DType dtype) { return name_of(kDTypes, dtype); }
@@ -136,6 +173,15 @@ DType default_out_dtype(DType dtype) { return dtype == DType::tf32 ? DType::fp32
 bool a_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
 bool b_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::nn; }
 
+Problem as_served(Problem problem) {
+  const Lie lie = served(problem);
+  problem.layout = lie.layout;
+  problem.lda = lie.lda;
+  problem.ldb = lie.ldb;
+  problem.ldc = lie.ldc;
+  return problem;
+}
+
 Expected<Problem> checked(Problem problem) {
   std::string wrong = wrong_field(problem);
   if (wrong.empty()) wrong = settle_leading("lda", tight_lda(problem), problem.lda);
@@ -147,20 +193,18 @@ Expected<Problem> checked(Problem problem) {
 
 int row_alignment(std::int64_t leading_dimension, DType dtype) {
   const std::int64_t row_bytes = leading_dimension * storage_bytes(dtype);
-  for (const int alignment : {16, 8, 4}) {
-    if (row_bytes % alignment == 0) return alignment;
-  }
-  return 2;
+  const std::int64_t at_most_16 = row_bytes | 16;
+  return static_cast<int>(at_most_16 & -at_most_16);  // elements have two bytes at least
 }
 
 std::string problem_key(const Problem& problem) {
-  const KernelTraits traits = traits_of(problem);
-  return fmt::format("{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}",
-                     problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
-                     to_string(problem.out_dtype), to_string(problem.layout), int{traits.align_a},
-                     int{traits.align_b}, int{traits.align_c},
-                     problem.beta == 0.0 ? "0" : "nonzero", to_string(problem.mode),
-                     problem.exact_fp32 ? " exact_fp32" : "");
+  return fmt::format(
+      "{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}",
+      problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
+      to_string(problem.out_dtype), to_string(problem.layout),
+      row_alignment(problem.lda, problem.dtype), row_alignment(problem.ldb, problem.dtype),
+      row_alignment(problem.ldc, problem.out_dtype), problem.beta == 0.0 ? "0" : "nonzero",
+      to_string(problem.mode), problem.exact_fp32 ? " exact_fp32" : "");
 }
 
 std::string describe(const Problem& problem) {
@@ -198,13 +242,14 @@ double compulsory_bytes(const Problem& problem) {
 }
 
 KernelTraits traits_of(const Problem& problem) {
+  const Lie lie = served(problem);
   KernelTraits traits;
   traits.dtype = problem.dtype;
   traits.out_dtype = problem.out_dtype;
-  traits.layout = problem.layout;
-  traits.align_a = static_cast<std::int8_t>(row_alignment(problem.lda, problem.dtype));
-  traits.align_b = static_cast<std::int8_t>(row_alignment(problem.ldb, problem.dtype));
-  traits.align_c = static_cast<std::int8_t>(row_alignment(problem.ldc, problem.out_dtype));
+  traits.layout = lie.layout;
+  traits.align_a = static_cast<std::int8_t>(row_alignment(lie.lda, problem.dtype));
+  traits.align_b = static_cast<std::int8_t>(row_alignment(lie.ldb, problem.dtype));
+  traits.align_c = static_cast<std::int8_t>(row_alignment(lie.ldc, problem.out_dtype));
   traits.beta = problem.beta != 0.0;
   traits.exact_fp32 = problem.exact_fp32;
   return traits;

@@ -38,6 +38,12 @@ bool b_is_k_major(Layout layout);
 // Validates every field and fills leading dimensions that are 0. bad_input names the field.
 Expected<Problem> checked(Problem problem);
 
+// The same operands as kernels are to see them. A single row of A whose elements lie one after the
+// other is contiguous along k whatever its layout is called, and so is a single column of B; and
+// the leading dimension of a single line, which nothing is found by, is such that lines would be
+// aligned. `problem` is checked.
+Problem as_served(Problem problem);
+
 // Bytes to which each row of an operand is aligned (16, 8, 4 or 2), its base being 16-byte aligned.
 int row_alignment(std::int64_t leading_dimension, DType dtype);
 
@@ -54,7 +60,8 @@ std::string describe(const Problem& problem);
 double flops(const Problem& problem);
 double compulsory_bytes(const Problem& problem);
 
-// What compiled code depends on besides the config. Dimensions are run-time arguments.
+// What compiled code depends on besides the config, of the problem as it is served. Dimensions are
+// run-time arguments.
 struct KernelTraits {
   DType dtype = DType::bf16;
   DType out_dtype = DType::bf16;

@@ -49,12 +49,7 @@ bool config_rules(const Config& config, const KernelTraits& traits, const Limits
     if (constraints[i].holds(config.values, traits)) continue;
     if (found(Verdict{Rule::structure, 1, 0, static_cast<std::int16_t>(i)})) return true;
   }
-  for (const ConfigPattern& pattern : limits.excludes) {
-    if (!matches(pattern, config)) continue;
-    if (found(Verdict{Rule::excluded, 1, 0})) return true;
-    break;
-  }
-  return false;
+  return is_excluded(config, limits) && found(Verdict{Rule::excluded, 1, 0});
 }
 
 // The rules on what the config needs, in the order of Rule.
@@ -111,6 +106,24 @@ Resources capped_resources(const Config& config, const Problem& problem, const D
 
 }  // namespace
 
+bool is_excluded(const Config& config, const Limits& limits) {
+  return std::any_of(limits.excludes.begin(), limits.excludes.end(),
+                     [&](const ConfigPattern& pattern) { return matches(pattern, config); });
+}
+
+std::optional<Verdict> check_resources(const Config& config, const Problem& problem,
+                                       const DeviceSpec& device, const Limits& limits,
+                                       Resources& resources) {
+  resources = capped_resources(config, problem, device, limits);
+  Verdict first;
+  const auto stop = [&first](const Verdict& verdict) {
+    first = verdict;
+    return true;
+  };
+  if (resource_rules(resources, problem, device, limits, stop)) return first;
+  return std::nullopt;
+}
+
 std::optional<Verdict> check(const Config& config, const Problem& problem,
                              const KernelTraits& traits, const DeviceSpec& device,
                              const Limits& limits, Resources* resources) {
@@ -120,10 +133,10 @@ std::optional<Verdict> check(const Config& config, const Problem& problem,
     return true;
   };
   if (config_rules(config, traits, limits, stop)) return first;
-  const Resources need = capped_resources(config, problem, device, limits);
+  Resources need;
+  const auto verdict = check_resources(config, problem, device, limits, need);
   if (resources != nullptr) *resources = need;
-  if (resource_rules(need, problem, device, limits, stop)) return first;
-  return std::nullopt;
+  return verdict;
 }
 
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,

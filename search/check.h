@@ -22,11 +22,18 @@ struct Limits {
   bool restricts() const { return max_smem > 0 || !excludes.empty() || max_sms > 0; }
 };
 
+bool is_excluded(const Config& config, const Limits& limits);
+
 // The first rule that the config breaks, in the order of Rule; nullopt when it can run.
 // `resources` receives the prediction when not null.
 std::optional<Verdict> check(const Config& config, const Problem& problem,
                              const KernelTraits& traits, const DeviceSpec& device,
                              const Limits& limits, Resources* resources);
+
+// The same for a config that no structural constraint and no exclude rejects.
+std::optional<Verdict> check_resources(const Config& config, const Problem& problem,
+                                       const DeviceSpec& device, const Limits& limits,
+                                       Resources& resources);
 
 // Every rule that the config breaks, for `explain`.
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,

@@ -16,10 +16,10 @@ std::int64_t& Funnel::structural(const Config& config, std::int16_t constraint) 
   return kernels_.back().constraints[static_cast<std::size_t>(constraint)];
 }
 
-void Funnel::reject(const Config& config, const Verdict& verdict) {
-  ++rules_[static_cast<std::size_t>(verdict.rule)];
+void Funnel::reject(const Config& config, const Verdict& verdict, std::int64_t configs) {
+  rules_[static_cast<std::size_t>(verdict.rule)] += configs;
   if (verdict.rule == Rule::structure) {
-    ++structural(config, verdict.constraint);
+    structural(config, verdict.constraint) += configs;
     return;
   }
   if (verdict.rule == Rule::excluded) return;

@@ -14,8 +14,9 @@ namespace autotune::search {
 
 class Funnel {
  public:
-  void generate() { ++generated_; }
-  void reject(const Config& config, const Verdict& verdict);
+  void generate(std::int64_t configs) { generated_ += configs; }
+  // So many of the generated ones, of which `config` is the first.
+  void reject(const Config& config, const Verdict& verdict, std::int64_t configs);
 
   std::int64_t generated() const { return generated_; }
   // Rule name, or structure:<constraint name>, to count. Kernels' equal names add up.

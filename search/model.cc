@@ -12,9 +12,13 @@
 namespace autotune::search {
 namespace {
 
+using namespace model_parts;
+
 constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
 constexpr double kUnknownTflops = 1;              // where a device file knows no rate at all
+// More bytes from DRAM never take less time but for what rounding does to the last digits.
+constexpr double kRounding = 1 - 1e-12;
 
 // What differs between kernels whose warps load and multiply by turns and those where a warp of its
 // own keeps the copy engine busy.
@@ -52,6 +56,16 @@ double busiest(int doublings, std::initializer_list<double> units) {
   return most * sum;
 }
 
+double busiest(int doublings, double a, double b) {
+  const double most = std::max(a, b);
+  if (most <= 0) return 0;
+  double share = std::min(a, b) / most;
+  for (int i = 0; i < doublings; ++i) share *= share;
+  double sum = 1 + share;
+  for (int i = 0; i < doublings; ++i) sum = std::sqrt(sum);
+  return most * sum;
+}
+
 double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, const Style& style) {
   if (work.unit == Work::Unit::ffma) {
     return device.fp32_tflops * work.unit_rate * device.model.ffma_share;
@@ -63,13 +77,6 @@ double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, cons
   return style.tensor_share * (capped ? std::min(peak, device.measured_f16_bf16_tflops) : peak);
 }
 
-struct Machine {
-  double sms;
-  double clocks_per_us;
-  double flops_per_clock;       // of one SM
-  double dram_bytes_per_clock;  // of the whole device
-};
-
 Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, const Style& style,
                    int max_sms) {
   const double all_sms = std::max(1, device.sm_count);
@@ -80,15 +87,6 @@ Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, cons
           (tflops > 0 ? tflops : kUnknownTflops) * 1e6 / all_sms / clocks_per_us,
           gb_per_s * 1e3 * device.model.dram_share / clocks_per_us};
 }
-
-// How the blocks of the launch spread over the SMs.
-struct Waves {
-  double resident;  // blocks on one SM at once
-  double full;      // waves that fill every SM
-  double tail;      // blocks on the fullest SM of the last wave, 0 where there is none
-  double k_steps;   // k tiles of one block
-  double count() const { return full + (tail > 0 ? 1 : 0); }
-};
 
 Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& device,
                const Machine& machine) {
@@ -108,48 +106,28 @@ Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& d
   return waves;
 }
 
-// Bytes that cross DRAM. Tiles that run at the same time share rows of A and columns of B, so the
-// order of the tiles decides how often an operand that does not stay in L2 is read again.
-double dram_bytes(const Work& work, const DeviceSpec& device, const Machine& machine,
-                  const Waves& waves, TimingMode mode) {
+Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& machine,
+                   const Waves& waves, TimingMode mode) {
   const double operands = work.a_bytes + work.b_bytes;
   const double cache = device.model.l2_share * static_cast<double>(device.l2_bytes);
-  const bool stays = mode == TimingMode::hot && operands + work.c_bytes <= cache;
-  if (stays) return 0;
-
   const auto tiles_m = static_cast<double>(std::max<std::int64_t>(1, work.tiles_m));
   const auto tiles_n = static_cast<double>(std::max<std::int64_t>(1, work.tiles_n));
   const double tiles = tiles_m * tiles_n;
   const double split = static_cast<double>(std::max<std::int64_t>(1, work.split_k));
   const double at_once = std::clamp(waves.resident * machine.sms / split, 1.0, tiles);
-  const double along = work.raster_along_n ? tiles_n : tiles_m;
-  const double across = work.raster_along_n ? tiles_m : tiles_n;
-  const double width = std::clamp<double>(work.swizzle, 1, across);
-  const double length = std::min(along, std::ceil(at_once / width));
-  const double walked = std::min(across, width * std::ceil(at_once / (width * along)));
-  const double in_m = work.raster_along_n ? walked : length;
-  const double in_n = work.raster_along_n ? length : walked;
-
-  const double rounds = tiles / at_once;
-  const double without_cache =
-      rounds * (work.a_bytes * in_m / tiles_m + work.b_bytes * in_n / tiles_n);
-  const double kept = std::min(1.0, cache / std::max(1.0, operands));
-  return operands + std::max(0.0, without_cache - operands) * (1 - kept) + work.c_bytes;
+  return {mode == TimingMode::hot && operands + work.c_bytes <= cache,
+          work.a_bytes,
+          work.b_bytes,
+          work.c_bytes,
+          tiles_m,
+          tiles_n,
+          at_once,
+          tiles / at_once,
+          1 - std::min(1.0, cache / std::max(1.0, operands))};
 }
 
-// Clocks that one k tile of one block keeps each unit of its SM busy.
-struct Step {
-  double multiply;
-  double smem;
-  double l2;
-  double issue;
-  double latency;    // of its loads, before the first byte arrives
-  double in_flight;  // k tiles whose loads are under way at once
-};
-
-// `from_dram`: the share of its loads that miss L2.
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
-             const ModelCoefficients& model, const Style& style, double from_dram) {
+             const ModelCoefficients& model, const Style& style) {
   // What does not fit in registers is stored and read once per k tile.
   const int registers =
       resources.role_registers > 0 ? resources.role_registers : resources.registers;
@@ -162,29 +140,21 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
   if (work.unit == Work::Unit::ffma) {
     multiply += (smem_bytes / kSmemBytesPerInstruction + copies) / kIssuesPerClock;
   }
-  return {multiply,
-          smem_bytes / model.smem_bytes_per_clock,
-          work.load_bytes_per_k_tile / style.l2_bytes_per_clock,
-          copies * model.clocks_per_copy,
-          model.l2_latency_clocks + from_dram * model.dram_latency_clocks,
+  return {multiply, smem_bytes / model.smem_bytes_per_clock,
+          work.load_bytes_per_k_tile / style.l2_bytes_per_clock, copies * model.clocks_per_copy,
           static_cast<double>(std::max(1, work.stages - 1))};
 }
 
-double clocks_between_loads(const Step& step, double blocks) {
-  return (step.latency + blocks * step.l2) / step.in_flight;
-}
-
-// Clocks that an SM with `blocks` resident blocks takes for one k tile of each.
-double clocks_of_step(const Step& step, const Work& work, const Style& style, int sub_partitions,
-                      double blocks) {
+Residents residents_of(double blocks, const Step& step, const Work& work, const Style& style,
+                       int sub_partitions) {
   const auto units = [&](double resident) {
     // A sub-partition without a warp multiplies nothing.
     const double idle = std::max(1.0, sub_partitions / (resident * std::max(1, work.warps)));
     return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, step.issue});
   };
-  const double alone = units(1) + style.step_clocks;
-  return busiest(style.with_latency,
-                 {std::max(blocks * units(blocks), alone), clocks_between_loads(step, blocks)});
+  const double alone = units(1);
+  const double together = blocks == 1 ? alone : units(blocks);
+  return {blocks, std::max(blocks * together, alone + style.step_clocks)};
 }
 
 // Clocks that the sum over the parts of k takes `blocks` resident blocks of one SM: each gathers a
@@ -209,61 +179,116 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
   return clocks;
 }
 
-struct Prediction {
-  double launch, fill, main_loop, epilogue, reduction;  // add up
-  double multiply, smem, l2, copies, latency, dram;     // main loop, bound by one alone
-  double total() const { return launch + fill + main_loop + epilogue + reduction; }
-};
+}  // namespace
 
-// All in microseconds.
-Prediction predict(const Work& work, const Problem& problem, const DeviceSpec& device,
-                   const Resources& resources, int max_sms) {
+// Tiles that run at the same time share rows of A and columns of B, so the order of the tiles
+// decides how often an operand that does not stay in L2 is read again.
+double model_parts::Traffic::in_order(TileOrder order) const {
+  if (stays) return 0;
+  const double along = order.raster_along_n ? tiles_n : tiles_m;
+  const double across = order.raster_along_n ? tiles_m : tiles_n;
+  const double width = std::clamp<double>(order.swizzle, 1, across);
+  const double length = std::min(along, std::ceil(at_once / width));
+  const double walked = std::min(across, width * std::ceil(at_once / (width * along)));
+  const double in_m = order.raster_along_n ? walked : length;
+  const double in_n = order.raster_along_n ? length : walked;
+  const double operands = a_bytes + b_bytes;
+  const double without_cache = rounds * (a_bytes * in_m / tiles_m + b_bytes * in_n / tiles_n);
+  return operands + std::max(0.0, without_cache - operands) * missed + c_bytes;
+}
+
+CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec& device,
+                     const Resources& resources, int max_sms) {
   const ModelCoefficients& model = device.model;
   const Style style = style_of(work, model);
-  const Machine machine = machine_of(device, problem.dtype, work, style, max_sms);
-  const Waves waves = waves_of(work, resources, device, machine);
-  const double per_us = machine.clocks_per_us;
-
-  const double dram = dram_bytes(work, device, machine, waves, problem.mode);
-  const double loads = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
-                       static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
-  const Step step =
-      step_of(work, resources, machine, model, style, std::min(1.0, dram / std::max(1.0, loads)));
-
+  machine_ = machine_of(device, problem.dtype, work, style, max_sms);
+  waves_ = waves_of(work, resources, device, machine_);
+  traffic_ = traffic_of(work, device, machine_, waves_, problem.mode);
+  step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
-  double sm_clocks = waves.full * clocks_of_step(step, work, style, parts, waves.resident);
-  if (waves.tail > 0) sm_clocks += clocks_of_step(step, work, style, parts, waves.tail);
-  sm_clocks *= waves.k_steps;
-  const double dram_clocks = dram / machine.dram_bytes_per_clock;
+  full_ = residents_of(waves_.resident, step_, work, style, parts);
+  const bool alike = waves_.tail == waves_.resident || waves_.tail == 0;
+  tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, style, parts);
+  with_latency_ = style.with_latency;
+  with_dram_ = style.with_dram;
+  loads_ = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
+           static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
+  l2_latency_ = model.l2_latency_clocks;
+  dram_latency_ = model.dram_latency_clocks;
 
   // The first wave starts and ends with idle units; in later ones resident blocks fill the gaps.
-  const double exposed = 1 + (waves.count() - 1) / waves.resident;
+  const double per_us = machine_.clocks_per_us;
+  const double exposed = 1 + (waves_.count() - 1) / waves_.resident;
   const double first_load = model.l2_latency_clocks + model.dram_latency_clocks;
-  double fill = model.prologue_clocks + first_load + step.issue * (work.stages - 1);
+  double fill = model.prologue_clocks + first_load + step_.issue * (work.stages - 1);
   // Blocks that share loads start and end together; those that split k meet in the reduction only.
   if (resources.cluster > work.cluster_k) fill += model.cluster_clocks;
-  const double together = waves.full > 0 ? waves.resident : waves.tail;
+  const double together = waves_.full > 0 ? waves_.resident : waves_.tail;
   const double store = together * work.store_bytes_per_tile / static_cast<double>(work.cluster_k) /
                        model.store_bytes_per_clock;
 
-  Prediction us{};
-  us.launch = device.launch_us > 0 ? device.launch_us : model.launch_us;
-  us.fill = (work.asynchronous ? 1 : exposed) * fill / per_us;
-  us.main_loop = busiest(style.with_dram, {sm_clocks, dram_clocks}) / per_us;
-  us.epilogue = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
-  us.reduction = reduction_clocks(work, problem, model, style, together) / per_us;
-  const double block_steps =
-      (waves.full * waves.resident + waves.tail) * waves.k_steps / per_us;  // of the fullest SM
-  us.multiply = step.multiply * block_steps;
-  us.smem = step.smem * block_steps;
-  us.l2 = step.l2 * block_steps;
-  us.copies = step.issue * block_steps;
-  us.latency = clocks_between_loads(step, together) * waves.count() * waves.k_steps / per_us;
-  us.dram = dram_clocks / per_us;
-  return us;
+  launch_us_ = device.launch_us > 0 ? device.launch_us : model.launch_us;
+  fill_us_ = (work.asynchronous ? 1 : exposed) * fill / per_us;
+  epilogue_us_ = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
+  reduction_us_ = reduction_clocks(work, problem, model, style, together) / per_us;
 }
 
-}  // namespace
+double CodeModel::clocks_between_loads(double blocks, double dram) const {
+  const double from_dram = std::min(1.0, dram / std::max(1.0, loads_));
+  const double latency = l2_latency_ + from_dram * dram_latency_;  // before the first byte arrives
+  return (latency + blocks * step_.l2) / step_.in_flight;
+}
+
+double CodeModel::main_loop_us(double dram) const {
+  // Clocks that an SM takes for one k tile of each of its blocks.
+  const auto step_clocks = [&](const Residents& residents) {
+    return busiest(with_latency_, residents.busy, clocks_between_loads(residents.blocks, dram));
+  };
+  const double in_full = step_clocks(full_);
+  double sm_clocks = waves_.full * in_full;
+  if (waves_.tail > 0) {
+    sm_clocks += tail_.blocks == full_.blocks ? in_full : step_clocks(tail_);
+  }
+  sm_clocks *= waves_.k_steps;
+  const double dram_clocks = dram / machine_.dram_bytes_per_clock;
+  return busiest(with_dram_, sm_clocks, dram_clocks) / machine_.clocks_per_us;
+}
+
+double CodeModel::total_us(double dram) const {
+  return launch_us_ + fill_us_ + main_loop_us(dram) + epilogue_us_ + reduction_us_;
+}
+
+double CodeModel::us(TileOrder order) {
+  const double dram = traffic_.in_order(order);
+  if (dram != dram_) {  // else the order changes nothing, which is common
+    dram_ = dram;
+    us_ = total_us(dram);
+  }
+  return us_;
+}
+
+double CodeModel::least_us() const { return total_us(traffic_.least()) * kRounding; }
+
+std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
+  const double dram = traffic_.in_order(order);
+  const double per_us = machine_.clocks_per_us;
+  const double together = waves_.full > 0 ? waves_.resident : waves_.tail;
+  const double block_steps =
+      (waves_.full * waves_.resident + waves_.tail) * waves_.k_steps / per_us;  // of the fullest SM
+  const double waits = clocks_between_loads(together, dram) * waves_.count() * waves_.k_steps;
+  return {{"launch", launch_us_},
+          {"pipeline fill", fill_us_},
+          {"main loop", main_loop_us(dram)},
+          {"epilogue", epilogue_us_},
+          {"split-k reduction", reduction_us_},
+          {"total", total_us(dram)},
+          {"alone: multiply", step_.multiply * block_steps},
+          {"alone: shared memory", step_.smem * block_steps},
+          {"alone: L2", step_.l2 * block_steps},
+          {"alone: copy instructions", step_.issue * block_steps},
+          {"alone: latency", waits / per_us},
+          {"alone: DRAM", dram / machine_.dram_bytes_per_clock / per_us}};
+}
 
 double predict_us(const Config& config, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms) {
@@ -273,26 +298,14 @@ double predict_us(const Config& config, const Problem& problem, const DeviceSpec
 
 double predict_us(const Work& work, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms) {
-  return predict(work, problem, device, resources, max_sms).total();
+  return CodeModel(work, problem, device, resources, max_sms).us(work.order);
 }
 
 std::vector<TimeTerm> predict_terms(const Config& config, const Problem& problem,
                                     const DeviceSpec& device, const Resources& resources,
                                     int max_sms) {
   const Work work = config.kernel->work(config, problem, device);
-  const Prediction us = predict(work, problem, device, resources, max_sms);
-  return {{"launch", us.launch},
-          {"pipeline fill", us.fill},
-          {"main loop", us.main_loop},
-          {"epilogue", us.epilogue},
-          {"split-k reduction", us.reduction},
-          {"total", us.total()},
-          {"alone: multiply", us.multiply},
-          {"alone: shared memory", us.smem},
-          {"alone: L2", us.l2},
-          {"alone: copy instructions", us.copies},
-          {"alone: latency", us.latency},
-          {"alone: DRAM", us.dram}};
+  return CodeModel(work, problem, device, resources, max_sms).terms(work.order);
 }
 
 }  // namespace autotune::search

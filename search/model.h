@@ -15,9 +15,97 @@ struct TimeTerm {
   double us;
 };
 
-// Microseconds from launch to end on an otherwise idle device. `resources` is the check's
-// prediction for this config; `max_sms` > 0 caps the SMs. Good for ranking; the absolute error is
-// tens of percent.
+namespace model_parts {
+
+struct Machine {
+  double sms;
+  double clocks_per_us;
+  double flops_per_clock;       // of one SM
+  double dram_bytes_per_clock;  // of the whole device
+};
+
+// How the blocks of the launch spread over the SMs.
+struct Waves {
+  double resident;  // blocks on one SM at once
+  double full;      // waves that fill every SM
+  double tail;      // blocks on the fullest SM of the last wave, 0 where there is none
+  double k_steps;   // k tiles of one block
+  double count() const { return full + (tail > 0 ? 1 : 0); }
+};
+
+// What decides how many bytes cross DRAM.
+struct Traffic {
+  bool stays;  // nothing does: L2 holds it from the run before
+  double a_bytes;
+  double b_bytes;
+  double c_bytes;
+  double tiles_m;
+  double tiles_n;
+  double at_once;  // tiles that run at the same time
+  double rounds;
+  double missed;  // the share of A and B that L2 does not keep
+  double least() const { return stays ? 0 : a_bytes + b_bytes + c_bytes; }
+  double in_order(TileOrder order) const;
+};
+
+// Clocks that one k tile of one block keeps each unit of its SM busy.
+struct Step {
+  double multiply;
+  double smem;
+  double l2;
+  double issue;
+  double in_flight;  // k tiles whose loads are under way at once
+};
+
+// Clocks for one k tile of each of some blocks on an SM.
+struct Residents {
+  double blocks;
+  double busy;  // if loads came at once
+};
+
+}  // namespace model_parts
+
+// What one code takes in each order of its tiles, by one preparation: how long that code takes from
+// launch to end on an otherwise idle device. Good for ranking; the absolute error is tens of
+// percent.
+class CodeModel {
+ public:
+  // `resources` is the check's prediction; `max_sms` > 0 caps the SMs.
+  CodeModel(const Work& work, const Problem& problem, const DeviceSpec& device,
+            const Resources& resources, int max_sms);
+
+  // Microseconds.
+  double us(TileOrder order);
+  // No order takes less.
+  double least_us() const;
+  // As predict_terms.
+  std::vector<TimeTerm> terms(TileOrder order) const;
+
+ private:
+  double total_us(double dram) const;
+  double main_loop_us(double dram) const;
+  double clocks_between_loads(double blocks, double dram) const;
+
+  model_parts::Machine machine_;
+  model_parts::Waves waves_;
+  model_parts::Traffic traffic_;
+  model_parts::Step step_;
+  model_parts::Residents full_;
+  model_parts::Residents tail_;
+  int with_latency_;  // sharpness of maxima, see model.cc
+  int with_dram_;
+  double loads_;         // bytes that all blocks fetch
+  double l2_latency_;    // clocks
+  double dram_latency_;  // clocks, on top of it
+  double launch_us_;
+  double fill_us_;
+  double epilogue_us_;
+  double reduction_us_ = 0;
+  double dram_ = -1;  // bytes of the last order that was asked about, and its time
+  double us_ = 0;
+};
+
+// The same for a single config.
 double predict_us(const Config& config, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms);
 

@@ -23,6 +23,9 @@ struct Candidate {
 // The order of a plan: predicted time, then fewer resources, then the parameters' values.
 bool ranks_before(const Candidate& a, const Candidate& b);
 
+// Whether two configs run the same code on the same tiles in the same order.
+bool same_launch(const Config& a, const Config& b, const Problem& problem);
+
 // Rejections are counted by rule: "structure:<constraint>", a Rule's name, or "same_launch" for
 // what differs from a better-placed survivor in nothing that reaches the GPU.
 struct Plan {

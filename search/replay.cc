@@ -20,11 +20,11 @@ Expected<Recording> make_recording(const Problem& problem, const DeviceSpec& dev
   for (const Recorded& each : recorded) {
     const bool ok = each.outcome == Outcome::ok;
     if (ok && (recording.best_us == 0 || each.us < recording.best_us)) recording.best_us = each.us;
-    funnel.generate();
+    funnel.generate(1);
     Candidate candidate{each.config, {}, 0};
     const auto verdict = check(each.config, problem, traits, device, limits, &candidate.resources);
     if (verdict) {
-      funnel.reject(each.config, *verdict);
+      funnel.reject(each.config, *verdict, 1);
       continue;
     }
     candidate.predicted_us =

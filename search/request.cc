@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 namespace autotune::search {
 
 Expected<Request> make_request(const Problem& problem, const DeviceSpec& device, const Space& space,
@@ -16,7 +18,55 @@ Expected<Request> make_request(const Problem& problem, const DeviceSpec& device,
   return Request{family, *whole, traits_of(*whole), &device, &space, &limits};
 }
 
-std::vector<std::string> for_each_checked(const Request& request, const CheckedVisitor& visit) {
+namespace {
+
+using Visit = std::function<void(const CheckedCode&)>;
+
+void check_kernel(const Request& request, const HostTwin& kernel, const KernelSpace& space,
+                  const Visit& visit) {
+  const auto orders = std::make_shared<const TileOrders>(kernel, space);
+  std::vector<std::size_t> all(orders->count());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<std::size_t> some;  // that no exclude names
+  CheckedCode code;
+  code.orders = orders;
+  const auto broken = for_each_sound_code(kernel, space, request.traits, [&](const Config& config) {
+    code.allowed = all;
+    if (!request.limits->excludes.empty()) {
+      some.clear();
+      for (const std::size_t i : all) {
+        const Config each = orders->at(config, i);
+        if (!is_excluded(each, *request.limits)) {
+          some.push_back(i);
+          continue;
+        }
+        CheckedCode excluded;
+        excluded.config = each;
+        excluded.verdict = Verdict{Rule::excluded, 1, 0};
+        visit(excluded);
+      }
+      if (some.empty()) return;
+      code.allowed = some;
+    }
+    code.config = orders->at(config, code.allowed.front());
+    code.configs = static_cast<std::int64_t>(code.allowed.size());
+    code.verdict = check_resources(code.config, request.problem, *request.device, *request.limits,
+                                   code.resources);
+    visit(code);
+  });
+  for (std::size_t i = 0; i < broken.size(); ++i) {
+    if (broken[i] == 0) continue;
+    CheckedCode codes;
+    codes.config.kernel = &kernel;
+    codes.configs = broken[i] * static_cast<std::int64_t>(all.size());
+    codes.verdict = Verdict{Rule::structure, 1, 0, static_cast<std::int16_t>(i)};
+    visit(codes);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> for_each_checked(const Request& request, const Visit& visit) {
   std::vector<std::string> unsupported;
   for (const HostTwin* kernel : request.family->kernels) {
     std::string reason = kernel->unsupported(request.traits, *request.device);
@@ -25,13 +75,9 @@ std::vector<std::string> for_each_checked(const Request& request, const CheckedV
       continue;
     }
     for (const KernelSpace& kernel_space : request.space->kernels) {
-      if (kernel_space.kernel != kernel->name()) continue;
-      for_each_config(*kernel, kernel_space, [&](const Config& config) {
-        Resources resources;
-        const auto verdict = check(config, request.problem, request.traits, *request.device,
-                                   *request.limits, &resources);
-        visit(config, resources, verdict);
-      });
+      if (kernel_space.kernel == kernel->name()) {
+        check_kernel(request, *kernel, kernel_space, visit);
+      }
     }
   }
   return unsupported;

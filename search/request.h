@@ -2,9 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "search/codes.h"
 #include "search/plan.h"
 
 namespace autotune::search {
@@ -23,13 +27,23 @@ struct Request {
 Expected<Request> make_request(const Problem& problem, const DeviceSpec& device, const Space& space,
                                const Limits& limits);
 
-// `resources` is filled where the verdict is not a structural one or an exclude.
-using CheckedVisitor = std::function<void(const Config& config, const Resources& resources,
-                                          const std::optional<Verdict>& verdict)>;
+// Configs that share a verdict: for a structural one all of a kernel that break this constraint
+// first, for an exclude a single one, else one code in the allowed ones of its orders.
+struct CheckedCode {
+  Config config;             // the first of them; for a structural verdict the kernel alone
+  std::int64_t configs = 1;  // how many they are
+  std::optional<Verdict> verdict;
+  // Of a code:
+  Resources resources;
+  std::shared_ptr<const TileOrders> orders;
+  std::span<const std::size_t> allowed;
+};
 
-// Every config of every kernel that serves the problem on the device, checked, in the order of the
-// space. Returns why the other kernels generated nothing: "simt: fp32 only".
-std::vector<std::string> for_each_checked(const Request& request, const CheckedVisitor& visit);
+// Every config of every kernel that serves the problem on the device, checked: the codes in the
+// order of the space, then what is structurally unsound. Returns why the other kernels generated
+// nothing: "simt: fp32 only".
+std::vector<std::string> for_each_checked(const Request& request,
+                                          const std::function<void(const CheckedCode&)>& visit);
 
 // The same as in plan.h for a request that is already made.
 Expected<Plan> make_plan(const Request& request);

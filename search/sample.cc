@@ -24,10 +24,12 @@ std::vector<Candidate> sample_survivors(const Plan& plan, int count, std::uint64
 
 std::vector<Reject> sample_rejects(const Request& request, int count, std::uint64_t seed) {
   std::vector<Reject> rejects;
-  for_each_checked(
-      request, [&](const Config& config, const Resources&, const std::optional<Verdict>& verdict) {
-        if (verdict && is_hard(verdict->rule)) rejects.push_back({config, *verdict});
-      });
+  for_each_checked(request, [&](const CheckedCode& code) {
+    if (!code.verdict || !is_hard(code.verdict->rule)) return;
+    for (const std::size_t order : code.allowed) {
+      rejects.push_back({code.orders->at(code.config, order), *code.verdict});
+    }
+  });
   Random random(seed);
   shuffle(rejects, random);
   std::vector<Reject> sample;

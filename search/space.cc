@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <limits>
 
 namespace autotune::search {
 
-std::int64_t size_of(const KernelSpace& space) {
+std::int64_t size_of(std::span<const ParameterRange> parameters) {
   std::int64_t size = 1;
-  for (const ParameterRange& range : space.parameters) {
+  for (const ParameterRange& range : parameters) {
     const auto count = static_cast<std::int64_t>(range.values.size());
     if (count == 0) return 0;
     if (size > std::numeric_limits<std::int64_t>::max() / count) {
@@ -20,6 +19,8 @@ std::int64_t size_of(const KernelSpace& space) {
   return size;
 }
 
+std::int64_t size_of(const KernelSpace& space) { return size_of(std::span(space.parameters)); }
+
 Config config_at(const HostTwin& kernel, const KernelSpace& space, std::int64_t index) {
   Config config{&kernel, {}};
   for (std::size_t p = space.parameters.size(); p-- > 0;) {
@@ -29,29 +30,6 @@ Config config_at(const HostTwin& kernel, const KernelSpace& space, std::int64_t 
     index /= count;
   }
   return config;
-}
-
-void for_each_config(const HostTwin& kernel, const KernelSpace& space,
-                     const std::function<void(const Config&)>& visit) {
-  if (size_of(space) == 0) return;
-  const std::size_t count = space.parameters.size();
-  Config config = config_at(kernel, space, 0);
-  std::array<std::size_t, kMaxParameters> position{};
-  while (true) {
-    visit(config);
-    std::size_t p = count;
-    while (p-- > 0) {
-      const std::vector<std::int32_t>& values = space.parameters[p].values;
-      if (++position[p] < values.size()) {
-        config.values[p] = values[position[p]];
-        break;
-      }
-      position[p] = 0;
-      config.values[p] = values[0];
-      if (p == 0) return;
-    }
-    if (count == 0) return;
-  }
 }
 
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace autotune::search {
 
 struct ParameterRange {
   std::string name;
-  std::vector<std::int32_t> values;
+  std::vector<std::int32_t> values;  // each once
 };
 
 struct KernelSpace {
@@ -27,16 +27,13 @@ struct Space {
   bool built_in = true;  // a custom space never crowns the shared winner
 };
 
-// Number of configs in the whole cartesian product of one kernel; at most 2^63-1.
+// Number of configs in the whole cartesian product of one kernel, or of some of its parameters; at
+// most 2^63-1.
+std::int64_t size_of(std::span<const ParameterRange> parameters);
 std::int64_t size_of(const KernelSpace& space);
 
 // The i-th config (0 <= i < size_of) of a kernel's product; last parameter varies fastest.
 Config config_at(const HostTwin& kernel, const KernelSpace& space, std::int64_t index);
-
-// Every config of the product in config_at's order, made in place: the visitor copies what it
-// keeps.
-void for_each_config(const HostTwin& kernel, const KernelSpace& space,
-                     const std::function<void(const Config&)>& visit);
 
 // bad_input, naming the space's origin, unless it is of this family, names only its kernels, and
 // gives every parameter of each, in the kernel's order, at least one value inside lo..hi.

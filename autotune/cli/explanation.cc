@@ -30,11 +30,9 @@ std::string rule_key(const Verdict& verdict, const Config& config) {
 
 // Of configs that launch the very same work a plan keeps one; nullopt where that is this one.
 std::optional<Config> same_launch_in(const search::Plan& plan, const Config& config) {
-  const Config canonical = config.kernel->canonical(config, plan.problem);
   for (const search::Candidate& each : plan.survivors) {
     if (each.config == config) return std::nullopt;
-    if (each.config.kernel != config.kernel) continue;
-    if (config.kernel->canonical(each.config, plan.problem) == canonical) return each.config;
+    if (search::same_launch(each.config, config, plan.problem)) return each.config;
   }
   return std::nullopt;
 }

@@ -22,12 +22,6 @@ Tiles tiles_of(const Config& config, ClusterShape cluster, const Problem& proble
 }
 
 // Tile order: the last two parameters.
-std::int32_t& raster(Config& config) {
-  return config.values[config.kernel->parameters().size() - 2];
-}
-std::int32_t& swizzle(Config& config) {
-  return config.values[config.kernel->parameters().size() - 1];
-}
 std::int32_t raster(const Config& config) {
   return config.values[config.kernel->parameters().size() - 2];
 }
@@ -106,23 +100,10 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
   return r;
 }
 
-Config GemmTwin::canonical(const Config& config, const Problem& problem) const {
-  const Tiles tiles = tiles_of(config, cluster(config), problem);
-  const std::int64_t across = raster(config) != 0 ? tiles.m : tiles.n;
-  Config same = config;
-  if (tiles.m == 1 || tiles.n == 1) {
-    raster(same) = 0;  // a single line of tiles has one order
-    swizzle(same) = 1;
-  } else if (swizzle(config) >= across) {
-    raster(same) = 1 - raster(config);  // one walk over all is the plain walk the other way
-    swizzle(same) = 1;
-  }
-  return same;
-}
-
-LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem,
+LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
                                  const DeviceSpec& device, const DevicePointers& pointers,
                                  int max_sms) const {
+  const Problem problem = as_served(asked);
   const BlockNeeds block = needs(config, traits_of(problem));
   const ClusterShape shape = cluster(config);
   const Tiles tiles = tiles_of(config, shape, problem);
@@ -198,7 +179,25 @@ std::vector<Definition> GemmTwin::definitions(const Config& config, const Kernel
   return list;
 }
 
-Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSpec& device) const {
+TileOrder GemmTwin::tile_order(const Config& config) const {
+  return {raster(config) != 0, swizzle(config)};
+}
+
+void GemmTwin::canonical(const Config& code, const Problem& problem,
+                         std::span<TileOrder> orders) const {
+  const Tiles tiles = tiles_of(code, cluster(code), problem);
+  for (TileOrder& order : orders) {
+    if (tiles.m == 1 || tiles.n == 1) {
+      order = {};  // a single line of tiles has one order
+    } else if (order.swizzle >= (order.raster_along_n ? tiles.m : tiles.n)) {
+      // One walk over all is the plain walk the other way.
+      order = {!order.raster_along_n, 1};
+    }
+  }
+}
+
+Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec& device) const {
+  const Problem problem = as_served(asked);
   const KernelTraits traits = traits_of(problem);
   const double element = storage_bytes(problem.dtype);
   const double out = storage_bytes(problem.out_dtype);
@@ -214,8 +213,7 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   const SplitShape parts = split(config, problem, tiles.all());
   work.split_k = std::int64_t{parts.parts} * parts.groups;
   work.cluster_k = parts.parts;
-  work.raster_along_n = raster(config) != 0;
-  work.swizzle = swizzle(config);
+  work.order = tile_order(config);
   const double m = static_cast<double>(work.block_m);
   const double n = static_cast<double>(work.block_n);
   const double k = static_cast<double>(work.block_k);

@@ -46,12 +46,14 @@ class GemmTwin : public HostTwin {
  public:
   Resources resources(const Config& config, const Problem& problem, const DeviceSpec& device,
                       int max_sms) const final;
-  Config canonical(const Config& config, const Problem& problem) const final;
   LaunchPlan launch_plan(const Config& config, const Problem& problem, const DeviceSpec& device,
                          const DevicePointers& pointers, int max_sms) const final;
   std::vector<Definition> definitions(const Config& config, const KernelTraits& traits,
                                       const DeviceSpec& device) const final;
   Work work(const Config& config, const Problem& problem, const DeviceSpec& device) const final;
+  TileOrder tile_order(const Config& config) const final;
+  void canonical(const Config& code, const Problem& problem,
+                 std::span<TileOrder> orders) const final;
 
  protected:
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
@@ -68,7 +70,8 @@ class GemmTwin : public HostTwin {
   // Fills unit, stages, warps and what happens inside one k tile.
   virtual void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
                          Work& work) const = 0;
-  // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it.
+  // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it. `problem`
+  // is as it is served.
   virtual void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
                               const SplitShape& split, std::uint64_t workspace,
                               LaunchPlan& plan) const;

@@ -102,30 +102,39 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits&) {
        const std::int64_t all = kInstructionM * (v[kPingpong] != 0 ? 1 : v[kConsumers]);
        return v[kBlockM] % all == 0;
-     }},
+     },
+     reads_of({kBlockM, kConsumers, kPingpong})},
     {"columns", "block_n must be a multiple of 8",
-     [](const Values& v, const KernelTraits&) { return v[kBlockN] % 8 == 0; }},
+     [](const Values& v, const KernelTraits&) { return v[kBlockN] % 8 == 0; }, reads_of({kBlockN})},
     {"pingpong_pair", "pingpong takes two consumers",
-     [](const Values& v, const KernelTraits&) { return v[kPingpong] == 0 || v[kConsumers] == 2; }},
+     [](const Values& v, const KernelTraits&) { return v[kPingpong] == 0 || v[kConsumers] == 2; },
+     reads_of({kConsumers, kPingpong})},
     {"cluster_pair", "a cluster has two blocks at most: larger ones do not fill a GPU at once",
-     [](const Values& v, const KernelTraits&) { return v[kClusterM] * v[kClusterN] <= 2; }},
+     [](const Values& v, const KernelTraits&) { return v[kClusterM] * v[kClusterN] <= 2; },
+     reads_of({kClusterM, kClusterN})},
     {"split_alone", "blocks that split k share no loads, and their consumers take no turns",
      [](const Values& v, const KernelTraits&) {
        return v[kSplitK] == 1 || (v[kClusterM] * v[kClusterN] == 1 && v[kPingpong] == 0);
-     }},
+     },
+     reads_of({kPingpong, kClusterM, kClusterN, kSplitK})},
     {"split_columns", "block_n must be a multiple of 8 for each block of a cluster that splits k",
-     [](const Values& v, const KernelTraits&) { return v[kBlockN] % (8 * parts_of(v)) == 0; }},
+     [](const Values& v, const KernelTraits&) { return v[kBlockN] % (8 * parts_of(v)) == 0; },
+     reads_of({kBlockN, kSplitK})},
     {"slabs", "block_k must be a multiple of 128 bytes",
-     [](const Values& v, const KernelTraits& t) { return v[kBlockK] % slab_elements(t) == 0; }},
+     [](const Values& v, const KernelTraits& t) { return v[kBlockK] % slab_elements(t) == 0; },
+     reads_of({kBlockK})},
     {"shares_a", "cluster_n must divide the rows of A's tile by eights, 256 at most for each block",
-     [](const Values& v, const KernelTraits& t) { return shares(tile_a(v, t), v[kClusterN]); }},
+     [](const Values& v, const KernelTraits& t) { return shares(tile_a(v, t), v[kClusterN]); },
+     reads_of({kBlockM, kBlockK, kClusterN})},
     {"shares_b", "cluster_m must divide the rows of B's tile by eights, 256 at most for each block",
      [](const Values& v, const KernelTraits& t) {
        // An instruction wider than 256 columns has a rule of its own.
        return v[kBlockN] > kMaxBox || shares(tile_b(v, t), v[kClusterM]);
-     }},
+     },
+     reads_of({kBlockN, kBlockK, kClusterM})},
     {"accumulators", "a consumer's tile must leave registers: rows x block_n / 128 at most 256",
-     [](const Values& v, const KernelTraits&) { return accumulators(v) <= 256; }},
+     [](const Values& v, const KernelTraits&) { return accumulators(v) <= 256; },
+     reads_of({kBlockM, kBlockN, kConsumers, kPingpong})},
 };
 
 // Columns of C that one store moves: as many as a row of 128 bytes holds and a block's columns are

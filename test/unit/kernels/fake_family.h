@@ -24,7 +24,6 @@ class FakeTwin : public HostTwin {
   std::vector<Term> smem_terms(const Config&, const KernelTraits&) const override { return {}; }
   std::vector<Term> thread_terms(const Config&) const override { return {}; }
   std::vector<Term> register_terms(const Config&, const KernelTraits&) const override { return {}; }
-  Config canonical(const Config& config, const Problem&) const override { return config; }
   std::vector<Definition> definitions(const Config&, const KernelTraits&,
                                       const DeviceSpec&) const override {
     return {};
@@ -34,6 +33,8 @@ class FakeTwin : public HostTwin {
     return {};
   }
   Work work(const Config&, const Problem&, const DeviceSpec&) const override { return {}; }
+  TileOrder tile_order(const Config&) const override { return {}; }
+  void canonical(const Config&, const Problem&, std::span<TileOrder>) const override {}
 
  private:
   std::string_view name_;

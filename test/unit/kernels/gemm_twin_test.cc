@@ -122,6 +122,28 @@ TEST_CASE("wgmma hands the copy engine each operand as it lies, in boxes of 128 
   CHECK(plan.grid[0] == 4 * 11 * 2);  // clusters of 256 x 192
 }
 
+TEST_CASE("one row of A is handed over as K-major, whatever its layout is called") {
+  Problem problem = product(1, 2000);
+  problem.k = 515;
+  problem.layout = Layout::nt;
+  problem.lda = 1;
+  problem.ldb = problem.ldc = 2000;
+  const Config config = config_of("wgmma:block_m=64,block_n=128,block_k=64");
+  const LaunchPlan plan = plan_of(config, problem);
+  CHECK((plan.maps[0].inner == 515 && plan.maps[0].outer == 1));
+  CHECK(plan.maps[0].pitch_bytes == 520 * 2);
+  CHECK((plan.maps[1].inner == 2000 && plan.maps[1].outer == 515));
+  const auto as_tt = [](Problem p) {
+    p.layout = Layout::tt;
+    p.lda = 515;
+    return p;
+  };
+  CHECK((plan_of(config, as_tt(problem)).params == plan.params));
+  const DeviceSpec device;
+  CHECK(config.kernel->work(config, problem, device).load_bytes_per_k_tile ==
+        config.kernel->work(config, as_tt(problem), device).load_bytes_per_k_tile);
+}
+
 TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that TMA cannot write") {
   Problem large = product(8192, 8192);
   CHECK(plan_of(config_of("wgmma:block_m=128,block_n=128"), large).grid[0] == 132);

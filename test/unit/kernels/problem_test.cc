@@ -194,6 +194,51 @@ TEST_CASE("the key holds what decides the best config, and only that") {
   CHECK(key_with([](Problem& p) { p.k = 4000; }) != key);
 }
 
+TEST_CASE("a single row or column is served as contiguous along k, and as aligned") {
+  const auto served_with = [](auto change) {
+    Problem problem = square();
+    problem.k = 4097;
+    change(problem);
+    problem = checked_or_fail(problem);
+    const Problem served = as_served(problem);
+    CHECK(as_served(served) == served);
+    CHECK(traits_of(served) == traits_of(problem));
+    const std::string layout = " layout=" + std::string(to_string(problem.layout)) + " ";
+    CHECK(problem_key(problem).find(layout) != std::string::npos);
+    return served;
+  };
+  const auto [layout, of_row, of_column] =
+      GENERATE(table<Layout, Layout, Layout>({{Layout::tn, Layout::tn, Layout::tn},
+                                              {Layout::tt, Layout::tt, Layout::tn},
+                                              {Layout::nn, Layout::tn, Layout::nn},
+                                              {Layout::nt, Layout::tt, Layout::nn}}));
+  const Layout asked = layout;
+  const Problem row = served_with([&](Problem& p) { p.m = 1, p.layout = asked; });
+  CHECK(row.layout == of_row);
+  CHECK(row.lda == 4104);
+  CHECK(row.ldb == (b_is_k_major(layout) ? 4097 : 4096));
+  CHECK(traits_of(row).align_a == 16);
+  const Problem column = served_with([&](Problem& p) { p.n = 1, p.layout = asked; });
+  CHECK(column.layout == of_column);
+  CHECK(column.ldb == 4104);
+  CHECK(column.lda == (a_is_k_major(layout) ? 4097 : 4096));
+  CHECK(column.ldc == 1);
+  const Problem both = served_with([&](Problem& p) { p.m = p.n = 1, p.layout = asked; });
+  CHECK(both.layout == Layout::tn);
+  CHECK(both.ldc == 8);
+}
+
+TEST_CASE("what lies apart is served as it lies") {
+  Problem apart = square();
+  apart.m = 1;
+  apart.layout = Layout::nt;
+  apart.lda = 3;  // A's elements are three apart
+  CHECK(as_served(checked_or_fail(apart)).layout == Layout::nt);
+  CHECK(as_served(checked_or_fail(apart)).lda == 3);
+  const Problem whole = checked_or_fail(square());
+  CHECK(as_served(whole) == whole);
+}
+
 TEST_CASE("a description is short and adds only what is unusual") {
   CHECK(describe(square()) == "4096x4096x4096 bf16 tn");
   CHECK(describe(checked_or_fail(square())) == "4096x4096x4096 bf16 tn");

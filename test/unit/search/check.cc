@@ -77,7 +77,7 @@ TEST_CASE("registers saved for blocks that cannot come are bad occupancy") {
 
 TEST_CASE("grid and device memory are counted without overflow") {
   CHECK_FALSE(verdict_of(fake_config({{"grid", 2147483647}})));
-  CHECK(verdict_of(fake_config({{"grid", 2147483647}, {"order", 1}})) ==
+  CHECK(verdict_of(fake_config({{"grid", 2147483647}, {"cluster", 2}})) ==
         Verdict{Rule::grid, 2147483648, 2147483647});
 
   const std::int64_t operands = 3LL * 4096 * 4096 * 2;

@@ -61,14 +61,13 @@ class Fake final : public HostTwin {
     r.registers = std::min(v[kDemand], 128);
     r.barriers = v[kBarriers];
     r.cluster = v[kCluster];
-    r.grid = std::int64_t{v[kGrid]} + v[kOrder];
+    r.grid = std::int64_t{v[kGrid]} + v[kCluster] - 1;
     r.workspace_bytes = std::int64_t{v[kWorkspace]} << 20;
     return r;
   }
   std::vector<Term> smem_terms(const Config&, const KernelTraits&) const override { return {}; }
   std::vector<Term> thread_terms(const Config&) const override { return {}; }
   std::vector<Term> register_terms(const Config&, const KernelTraits&) const override { return {}; }
-  Config canonical(const Config& config, const Problem&) const override { return config; }
   std::vector<Definition> definitions(const Config&, const KernelTraits&,
                                       const DeviceSpec&) const override {
     return {};
@@ -90,6 +89,10 @@ class Fake final : public HostTwin {
     work.flops_per_k_tile = 1e7 - config.values[kSmem];
     return work;
   }
+  TileOrder tile_order(const Config& config) const override {
+    return {config.values[kOrder] != 0, 1};
+  }
+  void canonical(const Config&, const Problem&, std::span<TileOrder>) const override {}
 };
 
 const Fake kFake;

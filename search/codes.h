@@ -1,0 +1,39 @@
+// A kernel's space by its codes: configs that differ in run-time parameters alone share one code,
+// and stand and fall together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "search/space.h"
+
+namespace autotune::search {
+
+// The values that a kernel's space gives to the run-time parameters of each code.
+class TileOrders {
+ public:
+  TileOrders(const HostTwin& kernel, const KernelSpace& space);
+
+  std::size_t count() const { return configs_.size(); }
+  // The i-th order; ascending in the parameters' values.
+  TileOrder operator[](std::size_t i) const { return orders_[i]; }
+  // The code in that order.
+  Config at(const Config& code, std::size_t i) const;
+
+ private:
+  std::size_t begin_;  // the first run-time parameter
+  std::size_t end_;
+  std::vector<Config> configs_;
+  std::vector<TileOrder> orders_;
+};
+
+// Visits the codes that break no structural constraint, in the order of the space, their run-time
+// parameters 0. Returns how many others there are, by the first constraint that they break; those
+// that share its parameters are counted without being looked at one by one.
+std::vector<std::int64_t> for_each_sound_code(const HostTwin& kernel, const KernelSpace& space,
+                                              const KernelTraits& traits,
+                                              const std::function<void(const Config& code)>& visit);
+
+}  // namespace autotune::search
