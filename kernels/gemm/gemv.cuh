@@ -20,11 +20,11 @@ static_assert(sizeof(Slice::sums[0]) == SMEM_ROW_BYTES, "row of sums");
 static_assert(sizeof(Slice) == SMEM_SLICE_BYTES, "slice");
 static_assert(WARPS_K * sizeof(Slice) == SMEM_BYTES, "shared memory");
 
-// Whole chunks along k that can be read as such. A piece of a row may reach past its last column,
+// Whole steps along k that can be read as such. A piece of a row may reach past its last column,
 // into the next row, behind the last row into nothing.
-__device__ __forceinline__ int whole_chunks(const GemmArgs& args) {
+__device__ __forceinline__ int whole_steps(const GemmArgs& args) {
   const bool overhangs = !B_K_MAJOR && args.n % (WeightReader::kPiece / kElementBytes) != 0;
-  return (overhangs ? args.k - 1 : args.k) / kChunkK;
+  return (overhangs ? args.k - 1 : args.k) / kStepK;
 }
 
 __device__ __forceinline__ float input(const void* matrix, i64 index) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ float input(const void* matrix, i64 index) {
   }
 }
 
-// The warps' sums, what lies behind the last whole chunk, and the old C: to C.
+// The warps' sums, what lies behind the last whole step, and the old C: to C.
 __device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice* slices, i64 first,
                                               int k_done) {
   for (int i = threadIdx.x; i < min(args.m, BLOCK_M) * BLOCK_N; i += THREADS) {
@@ -49,6 +49,7 @@ __device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice*
     float sum = 0.0f;
 #pragma unroll
     for (int slice = 0; slice < WARPS_K; ++slice) sum += slices[slice].sums[row][i % BLOCK_N];
+#pragma unroll 4
     for (int k = k_done; k < args.k; ++k) {
       const i64 at = B_K_MAJOR ? column * args.ldb + k : k * args.ldb + column;
       sum = fmaf(input(args.a, row * args.lda + k), input(args.b, at), sum);
@@ -61,32 +62,35 @@ __device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice*
 }
 
 __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first, Slice* slices) {
-  const int chunks = whole_chunks(args);
-  WeightReader read_weights(args, first, chunks);
+  const int steps = whole_steps(args);
+  const int warp = threadIdx.x / 32;
+  const int kPass = gemv_pass_steps(block_map());
+  int left = steps - gemv_first_step(block_map(), warp);  // of this warp, those of the others between
+  WeightReader read_weights(args, first);
   Weights weights[STAGES];
 #pragma unroll
-  for (int s = 0; s < STAGES; ++s) read_weights.read(weights[s]);
-  RowReader read_rows(args, chunks);
+  for (int s = 0; s < STAGES; ++s) read_weights.read(weights[s], left - s * kPass);
+  RowReader read_rows(args);
   Sums::Rows rows[STAGES];
 #pragma unroll
-  for (int s = 0; s < STAGES; ++s) read_rows.read(rows[s]);
+  for (int s = 0; s < STAGES; ++s) read_rows.read(rows[s], left - s * kPass);
 
   Sums sums = {};
-  for (int left = chunks; left > 0; left -= STAGES * gemv_pass_chunks(block_map())) {
+  while (left > 0) {
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
-      sums.add(weights[s], rows[s], read_rows);
-      read_weights.read(weights[s]);
-      read_rows.read(rows[s]);
+      sums.add(weights[s], rows[s], read_rows, left);
+      read_weights.read(weights[s], left - STAGES * kPass);
+      read_rows.read(rows[s], left - STAGES * kPass);
+      left -= kPass;
     }
   }
 
-  const int warp = threadIdx.x / 32;
   sums.give([&](int row, int tile, int index, float sum) {
     if (row < args.m) slices[warp / WARPS_N].sums[row][gemv_column(block_map(), warp, tile, index)] = sum;
   });
   __syncthreads();
-  store_columns(args, slices, first, chunks * kChunkK);
+  store_columns(args, slices, first, steps * kStepK);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)

@@ -19,21 +19,15 @@ struct GemvMap {
   int warps_n;
   int warps_k;
   int tiles;  // of 8 columns, per warp
-  int depth;  // chunks that a thread loads of each of its columns per pass over block_k
+  int depth;  // chunks of each of its columns that a thread loads per pass over block_k
 };
 
-// Chunks along k that a step of all four lanes covers: 64 bytes.
-constexpr int kGemvStepChunks = 4;
+// Steps of k: 64 bytes, the chunks of a quad. A warp does `depth` of them in each pass.
+AT_BOTH int gemv_first_step(const GemvMap& map, int warp) { return warp / map.warps_n * map.depth; }
+AT_BOTH int gemv_pass_steps(const GemvMap& map) { return map.warps_k * map.depth; }
 
-// Index along k of the chunk that a lane loads as the `step`-th of the first pass.
-AT_BOTH int gemv_chunk(const GemvMap& map, int warp, int lane, int step) {
-  return (warp / map.warps_n * map.depth + step) * kGemvStepChunks + lane % 4;
-}
-
-// Chunks between the same step of one pass and the next.
-AT_BOTH int gemv_pass_chunks(const GemvMap& map) {
-  return map.warps_k * map.depth * kGemvStepChunks;
-}
+// Index along k of a lane's chunk of a step.
+AT_BOTH int gemv_chunk(int step, int lane) { return step * 4 + lane % 4; }
 
 // Column in the block of the `index`-th column (0..7, that of quad `index`) of a tile. Where rows
 // of k are contiguous along n, a quad's columns are neighbours, so that one load brings them all.

@@ -58,48 +58,38 @@ struct NoRows {};
 
 // This lane's place in A, pass after pass.
 struct RowReader {
-  const char* first;  // row of this quad, or row 0 for FFMA
-  i64 pitch;          // to the row 8 further, or the next one for FFMA
+  const char* first;  // this quad's row; row 0 for FFMA
+  i64 pitch;          // to the row 8 further; the next one for FFMA
   int rows;
-  int chunks_left;
 
-  __device__ __forceinline__ RowReader(const GemmArgs& args, int chunks) {
+  __device__ __forceinline__ explicit RowReader(const GemmArgs& args) {
     const int lane = threadIdx.x % 32;
-    const int chunk = gemv_chunk(block_map(), threadIdx.x / 32, lane, 0);
-    const i64 row_bytes = args.lda * kElementBytes;
-    first = static_cast<const char*>(args.a) + i64(chunk) * 16;
+    const i64 chunk = gemv_chunk(gemv_first_step(block_map(), threadIdx.x / 32), lane);
+    first = static_cast<const char*>(args.a) + chunk * 16;
+    pitch = args.lda * kElementBytes;
     rows = args.m;
-    chunks_left = chunks - chunk;
     if constexpr (kTensor) {
       const int row = min(lane / 4, rows - 1);
-      first += row * row_bytes;
-      pitch = (min(lane / 4 + 8, rows - 1) - row) * row_bytes;
-    } else {
-      pitch = row_bytes;
+      first += row * pitch;
+      pitch *= min(lane / 4 + 8, rows - 1) - row;
     }
   }
 
-  __device__ __forceinline__ int pieces(int step) const {
-    return step * kGemvStepChunks < chunks_left ? 16 / ALIGN_A : 0;
-  }
+  __device__ __forceinline__ void advance() { first += BLOCK_K * kElementBytes; }
 
-  __device__ __forceinline__ void advance() {
-    first += BLOCK_K * kElementBytes;
-    chunks_left -= gemv_pass_chunks(block_map());
-  }
-
-  __device__ __forceinline__ void read(TensorRows& out) {
+  __device__ __forceinline__ void read(TensorRows& out, int steps_left) {
 #pragma unroll
     for (int step = 0; step < kDepth; ++step) {
 #pragma unroll
       for (int half = 0; half < kRowTiles; ++half) {
-        read_row<false, 16, ALIGN_A>(out.words[step][half], first + half * pitch + step * kStepK * kElementBytes,
-                                     pieces(step));
+        read_row<false, 16, ALIGN_A>(out.words[step][half],
+                                     first + half * pitch + step * kStepBytes,
+                                     step < steps_left ? 16 / ALIGN_A : 0);
       }
     }
     advance();
   }
-  __device__ __forceinline__ void read(NoRows&) {}
+  __device__ __forceinline__ void read(NoRows&, int) {}
 };
 
 // Sums of the warp's columns, as the matrix instructions spread them over the lanes.
@@ -107,21 +97,26 @@ struct TensorSums {
   typedef TensorRows Rows;
   float d[kTiles][4];
 
-  __device__ __forceinline__ void add(const Weights& weights, const Rows& rows, RowReader&) {
+  __device__ __forceinline__ void add(const Weights& weights, const Rows& rows, RowReader&,
+                                      int steps_left) {
 #pragma unroll
     for (int step = 0; step < kDepth; ++step) {
+      if (step < steps_left) add_step(weights, rows, step);
+    }
+  }
+
+  __device__ __forceinline__ void add_step(const Weights& weights, const Rows& rows, int step) {
 #pragma unroll
-      for (int w = 0; w < 4; w += 2) {
-        u32 a[4];
+    for (int w = 0; w < 4; w += 2) {
+      u32 a[4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          a[i] = i % 2 < kRowTiles ? as_operand(rows.words[step][i % 2 % kRowTiles][w + i / 2]) : 0;
-        }
+      for (int i = 0; i < 4; ++i) {
+        a[i] = i % 2 < kRowTiles ? as_operand(rows.words[step][i % kRowTiles][w + i / 2]) : 0;
+      }
 #pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile) {
-          multiply_tile(d[tile], a, as_operand(weights.word(step, tile, w)),
-                        as_operand(weights.word(step, tile, w + 1)));
-        }
+      for (int tile = 0; tile < kTiles; ++tile) {
+        multiply_tile(d[tile], a, as_operand(weights.word(step, tile, w)),
+                      as_operand(weights.word(step, tile, w + 1)));
       }
     }
   }
@@ -145,27 +140,32 @@ struct FfmaSums {
   typedef NoRows Rows;
   float d[BLOCK_M][kTiles];
 
-  __device__ __forceinline__ void add(const Weights& weights, const Rows&, RowReader& reader) {
+  __device__ __forceinline__ void add(const Weights& weights, const Rows&, RowReader& reader,
+                                      int steps_left) {
 #pragma unroll
     for (int step = 0; step < kDepth; ++step) {
-      const char* from = reader.first + step * kStepK * kElementBytes;
-      const int pieces = reader.pieces(step);
+      if (step < steps_left) add_step(weights, reader, step);
+    }
+    reader.advance();
+  }
+
+  __device__ __forceinline__ void add_step(const Weights& weights, const RowReader& reader,
+                                           int step) {
+    const char* from = reader.first + step * kStepBytes;
 #pragma unroll
-      for (int row = 0; row < BLOCK_M; ++row) {
-        u32 a[4];
-        read_row<false, 16, ALIGN_A>(a, from, pieces);
-        if (row + 1 < reader.rows) from += reader.pitch;
+    for (int row = 0; row < BLOCK_M; ++row) {
+      u32 a[4];
+      read_row<false, 16, ALIGN_A>(a, from, 16 / ALIGN_A);
+      if (row + 1 < reader.rows) from += reader.pitch;
 #pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile) {
+      for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-          for (int w = 0; w < 4; ++w) {
-            d[row][tile] = fmaf(__uint_as_float(a[w]), __uint_as_float(weights.word(step, tile, w)),
-                                d[row][tile]);
-          }
+        for (int w = 0; w < 4; ++w) {
+          d[row][tile] = fmaf(__uint_as_float(a[w]), __uint_as_float(weights.word(step, tile, w)),
+                              d[row][tile]);
         }
       }
     }
-    reader.advance();
   }
 
   template <typename Put>
