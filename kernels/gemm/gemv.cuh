@@ -5,8 +5,8 @@
 // so that nothing but arithmetic stands between a load and its use: no shared memory, no barrier.
 // At the end the warps along k meet in shared memory, where their sums are added in a fixed order.
 //
-// What matters is how early the first loads leave, and how little is left to do behind the last one:
-// the code is short, as its instructions come from cold memory too.
+// What matters is how early the first loads leave, and how little is left to do behind the last
+// one: the code is short, as its instructions come from cold memory too.
 //
 // Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_N, WARPS_K, THREADS, MIN_BLOCKS, and
 // the layout SMEM_ROW_BYTES, SMEM_SLICE_BYTES, SMEM_BYTES.
@@ -65,7 +65,8 @@ __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first,
   const int steps = whole_steps(args);
   const int warp = threadIdx.x / 32;
   const int kPass = gemv_pass_steps(block_map());
-  int left = steps - gemv_first_step(block_map(), warp);  // of this warp, those of the others between
+  int left =
+      steps - gemv_first_step(block_map(), warp);  // of this warp, those of the others between
   WeightReader read_weights(args, first);
   Weights weights[STAGES];
 #pragma unroll
@@ -76,9 +77,12 @@ __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first,
   for (int s = 0; s < STAGES; ++s) read_rows.read(rows[s], left - s * kPass);
 
   Sums sums = {};
+#pragma unroll 1  // a second copy of the loop would want a second set of registers
   while (left > 0) {
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
+      // Also where instructions part: no load is put off behind the next stage's multiplication.
+      if (left <= 0) break;
       sums.add(weights[s], rows[s], read_rows, left);
       read_weights.read(weights[s], left - STAGES * kPass);
       read_rows.read(rows[s], left - STAGES * kPass);
@@ -87,7 +91,8 @@ __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first,
   }
 
   sums.give([&](int row, int tile, int index, float sum) {
-    if (row < args.m) slices[warp / WARPS_N].sums[row][gemv_column(block_map(), warp, tile, index)] = sum;
+    if (row < args.m)
+      slices[warp / WARPS_N].sums[row][gemv_column(block_map(), warp, tile, index)] = sum;
   });
   __syncthreads();
   store_columns(args, slices, first, steps * kStepK);

@@ -24,22 +24,21 @@ __device__ __forceinline__ void read_piece(u32* words, const char* from, bool wa
   asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\n@p ld.global.nc" how type " %0, [%1];\n}" \
                : "=r"(words[0])                                                                    \
                : "l"(from), "r"(int(wanted)))
-#define AT_READ(how)                                                     \
-  if constexpr (kBytes == 16) {                                          \
-    asm volatile(                                                        \
-        "{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\n@p ld.global.nc" how   \
-        ".v4.b32 {%0, %1, %2, %3}, [%4];\n}"                             \
-        : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) \
-        : "l"(from), "r"(int(wanted)));                                  \
-  } else if constexpr (kBytes == 8) {                                    \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\n@p ld.global.nc" how \
-                 ".v2.b32 {%0, %1}, [%2];\n}"                            \
-                 : "=r"(words[0]), "=r"(words[1])                        \
-                 : "l"(from), "r"(int(wanted)));                         \
-  } else if constexpr (kBytes == 4) {                                    \
-    AT_READ_1(how, ".b32");                                              \
-  } else {                                                               \
-    AT_READ_1(how, ".u16");                                              \
+#define AT_READ(how)                                                              \
+  if constexpr (kBytes == 16) {                                                   \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\n@p ld.global.nc" how   \
+                 ".v4.b32 {%0, %1, %2, %3}, [%4];\n}"                             \
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) \
+                 : "l"(from), "r"(int(wanted)));                                  \
+  } else if constexpr (kBytes == 8) {                                             \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\n@p ld.global.nc" how   \
+                 ".v2.b32 {%0, %1}, [%2];\n}"                                     \
+                 : "=r"(words[0]), "=r"(words[1])                                 \
+                 : "l"(from), "r"(int(wanted)));                                  \
+  } else if constexpr (kBytes == 4) {                                             \
+    AT_READ_1(how, ".b32");                                                       \
+  } else {                                                                        \
+    AT_READ_1(how, ".u16");                                                       \
   }
   if constexpr (kOnce) {
     AT_READ(".L1::no_allocate.L2::128B")
@@ -86,7 +85,8 @@ struct Weights {
 // Reads the weights of a tile of columns, pass after pass. Of columns that B does not have anything
 // may be read: the sums of a column depend on nothing but that column, and nobody stores these.
 struct WeightReader {
-  static constexpr int kRowBytes = kTiles * kElementBytes;  // of a row of k, where those lie along n
+  static constexpr int kRowBytes =
+      kTiles * kElementBytes;  // of a row of k, where those lie along n
   static constexpr int kPiece = B_K_MAJOR ? ALIGN_B : kRowBytes < ALIGN_B ? kRowBytes : ALIGN_B;
   static_assert(B_K_MAJOR || kRowBytes == 4 || kRowBytes == 8 || kRowBytes == 16, "row");
 
