@@ -134,6 +134,9 @@ class HostTwin {
   // Empty when the kernel can serve these traits on this device, else the reason in a few words.
   virtual std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const = 0;
 
+  // Rows of C that any config serves at most; 0: any number. A config's own stands in Resources.
+  virtual std::int64_t most_rows() const { return 0; }
+
   // Exact but for the register estimate. Defined for every value inside lo..hi, also where a
   // structural constraint is broken (explain shows such configs too). `max_sms` > 0 caps the grid.
   virtual Resources resources(const Config& config, const Problem& problem,

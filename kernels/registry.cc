@@ -9,7 +9,7 @@ namespace autotune {
 namespace {
 
 const HostTwin* const kGemmKernels[] = {&gemm::wgmma_kernel, &gemm::wgmma_fp32_kernel,
-                                        &gemm::mma_kernel, &gemm::simt_kernel};
+                                        &gemm::mma_kernel, &gemm::simt_kernel, &gemm::gemv_kernel};
 const Family kGemm{"gemm", "C[m,n] = alpha * A[m,k] * B[k,n] + beta * C", kGemmKernels};
 const Family* const kFamilies[] = {&kGemm};
 

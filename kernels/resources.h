@@ -20,6 +20,7 @@ struct Resources {
   std::int32_t cluster = 1;          // blocks per cluster
   std::int64_t grid = 0;             // blocks of the whole launch
   std::int64_t workspace_bytes = 0;  // device memory besides A, B and C
+  std::int64_t most_rows = 0;        // rows of C that the kernel serves at most; 0: any number
   // Registers per thread without which the code cannot be compiled at all. ptxas 13.0 spills rather
   // than fail, down to 24; an instruction whose operands must be in registers needs more.
   std::int32_t min_registers = 24;

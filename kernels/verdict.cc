@@ -8,9 +8,9 @@ namespace autotune {
 namespace {
 
 constexpr std::array<std::string_view, kRuleCount> kRules = {
-    "structure", "excluded",        "user_cap", "shared_memory", "threads",
-    "registers", "cluster",         "barriers", "instruction",   "grid",
-    "memory",    "predicted_spill", "occupancy"};
+    "structure",       "excluded", "rows",     "user_cap",    "shared_memory", "threads",
+    "registers",       "cluster",  "barriers", "instruction", "grid",          "memory",
+    "predicted_spill", "occupancy"};
 
 constexpr std::array<std::string_view, kOutcomeCount> kOutcomes = {
     "pruned",      "compile_failed", "compile_crashed", "spilled", "serialised",
@@ -44,6 +44,9 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
       return fmt::format("structural constraint {} does not hold", verdict.constraint);
     case Rule::excluded:
       return "excluded by --exclude";
+    case Rule::rows:
+      return fmt::format("too many rows of C: required {}, limit {} (of this config)",
+                         verdict.required, verdict.limit);
     case Rule::user_cap:
       return short_of("shared memory", verdict, " bytes", "--max-smem");
     case Rule::shared_memory:

@@ -60,6 +60,7 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
   const auto exceeds = [&found](Rule rule, std::int64_t required, std::int64_t limit) {
     return required > limit && found(Verdict{rule, required, limit});
   };
+  if (need.most_rows > 0 && exceeds(Rule::rows, problem.m, need.most_rows)) return true;
   const std::int64_t smem = need.smem_bytes + need.static_smem_bytes;
   if (limits.max_smem > 0 && exceeds(Rule::user_cap, smem, limits.max_smem)) return true;
   if (exceeds(Rule::shared_memory, smem, arch.smem_optin_per_block)) return true;

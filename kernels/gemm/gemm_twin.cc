@@ -1,5 +1,7 @@
 #include "kernels/gemm/gemm_twin.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
@@ -75,6 +77,23 @@ Reciprocal reciprocal(std::int64_t divisor) {
   return std::numeric_limits<Reciprocal>::max() / static_cast<Reciprocal>(divisor) + 1;
 }
 
+std::string no_mma_sync(DType dtype, const DeviceSpec& device) {
+  const std::string_view wanted = dtype == DType::bf16   ? "bf16"
+                                  : dtype == DType::fp16 ? "f16"
+                                                         : "tf32";
+  const auto& offered = device.limits.mma_dtypes;
+  if (std::find(offered.begin(), offered.end(), wanted) != offered.end()) return {};
+  return fmt::format("{} has no tensor-core instruction for {}", device.limits.arch,
+                     to_string(dtype));
+}
+
+double mma_sync_rate(const DeviceSpec& device) {
+  // mma.sync reaches 62 % of the rate that wgmma has on 9.0 (public microbenchmarks of the H100);
+  // assumed alike where tcgen05 is the full-rate instruction.
+  const bool newer = device.limits.has(Feature::wgmma) || device.limits.has(Feature::tcgen05);
+  return newer ? 0.62 : 1.0;
+}
+
 Resources GemmTwin::resources(const Config& config, const Problem& problem,
                               const DeviceSpec& device, int max_sms) const {
   const BlockNeeds block = needs(config, traits_of(problem));
@@ -89,6 +108,7 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
   r.min_registers = block.min_registers;
   r.wgmma_columns = block.wgmma_columns;
   r.barriers = block.barriers;
+  r.most_rows = block.most_rows;
   const std::int64_t tiles = tiles_of(config, shape, problem).all();
   const SplitShape parts = split(config, problem, tiles);
   r.cluster = shape.blocks() * parts.parts;

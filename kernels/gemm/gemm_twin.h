@@ -27,7 +27,13 @@ struct BlockNeeds {
   std::int32_t min_registers = Resources{}.min_registers;
   std::int32_t wgmma_columns = 0;
   std::int32_t barriers = 1;
+  std::int64_t most_rows = 0;
 };
+
+// Empty where mma.sync multiplies this type on the device, else why not.
+std::string no_mma_sync(DType dtype, const DeviceSpec& device);
+// The share of the tensor cores' peak that mma.sync can reach.
+double mma_sync_rate(const DeviceSpec& device);
 
 // Blocks that share their loads, along m and n.
 struct ClusterShape {
@@ -95,5 +101,6 @@ extern const HostTwin& wgmma_kernel;
 extern const HostTwin& wgmma_fp32_kernel;
 extern const HostTwin& mma_kernel;
 extern const HostTwin& simt_kernel;
+extern const HostTwin& gemv_kernel;
 
 }  // namespace autotune::gemm

@@ -174,15 +174,7 @@ class Mma final : public GemmTwin {
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
     if (traits.exact_fp32) return kExactByFfma;
     // fp32 is multiplied in parts of bf16.
-    const std::string_view wanted = traits.dtype == DType::fp16   ? "f16"
-                                    : traits.dtype == DType::tf32 ? "tf32"
-                                                                  : "bf16";
-    const auto& offered = device.limits.mma_dtypes;
-    if (std::find(offered.begin(), offered.end(), wanted) == offered.end()) {
-      return fmt::format("{} has no tensor-core instruction for {}", device.limits.arch,
-                         to_string(traits.dtype));
-    }
-    return {};
+    return no_mma_sync(traits.dtype == DType::fp32 ? DType::bf16 : traits.dtype, device);
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
@@ -248,10 +240,7 @@ class Mma final : public GemmTwin {
                  Work& work) const override {
     const Values& v = config.values;
     work.unit = Work::Unit::tensor;
-    // mma.sync reaches 62 % of the rate that wgmma has on 9.0 (public microbenchmarks of the H100);
-    // assumed alike where tcgen05 is the full-rate instruction.
-    const bool newer = device.limits.has(Feature::wgmma) || device.limits.has(Feature::tcgen05);
-    work.unit_rate = newer ? 0.62 : 1.0;
+    work.unit_rate = mma_sync_rate(device);
     if (traits.dtype == DType::fp32) work.unit_rate *= share_of_parts(v, device, work.unit_rate);
     work.stages = v[kStages];
     work.warps = v[kWarpsM] * v[kWarpsN];

@@ -165,6 +165,24 @@ TEST_CASE(
         std::vector<Verdict>{{Rule::predicted_spill, 240, 232}});
 }
 
+TEST_CASE("a config that serves a few rows of C is refused for more") {
+  const auto config = parse_config("gemv:block_m=8", *find_family("gemm"));
+  REQUIRE(config);
+  Problem problem;
+  problem.n = problem.k = 4096;
+  const auto verdict_for = [&](std::int64_t m) {
+    problem.m = m;
+    const Problem whole = *checked(problem);
+    return check(*config, whole, traits_of(whole), h200(), {}, nullptr);
+  };
+  CHECK_FALSE(verdict_for(1));
+  CHECK_FALSE(verdict_for(8));
+  const auto verdict = verdict_for(9);
+  CHECK(verdict == Verdict{Rule::rows, 9, 8});
+  CHECK(describe(*verdict, *config, h200()) ==
+        "too many rows of C: required 9, limit 8 (of this config)");
+}
+
 TEST_CASE("the resources come back with the verdict") {
   const Problem problem = fake_problem();
   Resources resources;

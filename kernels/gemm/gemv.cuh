@@ -1,0 +1,108 @@
+// C of at most BLOCK_M rows: the weights (B) are read once, as fast as DRAM gives them.
+//
+// A block owns block_n columns and all of k. Its warps lie along n and along k; each streams its
+// columns' chunks from memory straight into registers, `stages` passes ahead of the multiplication,
+// so that nothing but arithmetic stands between a load and its use: no shared memory, no barrier.
+// At the end the warps along k meet in shared memory, where their sums are added in a fixed order.
+//
+// What matters is how early the first loads leave, and how little is left to do behind the last
+// one: the code is short, as its instructions come from cold memory too.
+//
+// Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_N, WARPS_K, THREADS, MIN_BLOCKS, and
+// the layout SMEM_ROW_BYTES, SMEM_SLICE_BYTES, SMEM_BYTES.
+
+// Sums of the warps at one place along k. Eight words more, where rows would share banks.
+struct Slice {
+  float sums[BLOCK_M][BLOCK_N + (BLOCK_N % 16 == 0 ? 8 : 0)];
+};
+
+static_assert(sizeof(Slice::sums[0]) == SMEM_ROW_BYTES, "row of sums");
+static_assert(sizeof(Slice) == SMEM_SLICE_BYTES, "slice");
+static_assert(WARPS_K * sizeof(Slice) == SMEM_BYTES, "shared memory");
+
+// Whole steps along k that can be read as such. A piece of a row may reach past its last column,
+// into the next row, behind the last row into nothing.
+__device__ __forceinline__ int whole_steps(const GemmArgs& args) {
+  const bool overhangs = !B_K_MAJOR && args.n % (WeightReader::kPiece / kElementBytes) != 0;
+  return (overhangs ? args.k - 1 : args.k) / kStepK;
+}
+
+__device__ __forceinline__ float input(const void* matrix, i64 index) {
+  if constexpr (kElementBytes == 4) {
+    return static_cast<const float*>(matrix)[index];
+  } else {
+    const u16 bits = static_cast<const u16*>(matrix)[index];
+    if constexpr (DTYPE == DTYPE_BF16) return __uint_as_float(u32(bits) << 16);
+    float value;
+    asm("cvt.f32.f16 %0, %1;\n" : "=f"(value) : "h"(bits));
+    return value;
+  }
+}
+
+// The warps' sums, what lies behind the last whole step, and the old C: to C.
+__device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice* slices, i64 first,
+                                              int k_done) {
+  for (int i = threadIdx.x; i < min(args.m, BLOCK_M) * BLOCK_N; i += THREADS) {
+    const int row = i / BLOCK_N;
+    const i64 column = first + i % BLOCK_N;
+    if (column >= args.n) continue;
+    float sum = 0.0f;
+#pragma unroll
+    for (int slice = 0; slice < WARPS_K; ++slice) sum += slices[slice].sums[row][i % BLOCK_N];
+#pragma unroll 4
+    for (int k = k_done; k < args.k; ++k) {
+      const i64 at = B_K_MAJOR ? column * args.ldb + k : k * args.ldb + column;
+      sum = fmaf(input(args.a, row * args.lda + k), input(args.b, at), sum);
+    }
+    sum *= args.alpha;
+    const i64 target = row * args.ldc + column;
+    if (HAS_BETA) sum += args.beta * load_output(args.c, target);
+    store_output(args.c, target, sum);
+  }
+}
+
+__device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first, Slice* slices) {
+  const int steps = whole_steps(args);
+  const int warp = threadIdx.x / 32;
+  const int kPass = gemv_pass_steps(block_map());
+  int left =
+      steps - gemv_first_step(block_map(), warp);  // of this warp, those of the others between
+  WeightReader read_weights(args, first);
+  Weights weights[STAGES];
+#pragma unroll
+  for (int s = 0; s < STAGES; ++s) read_weights.read(weights[s], left - s * kPass);
+  RowReader read_rows(args);
+  Sums::Rows rows[STAGES];
+#pragma unroll
+  for (int s = 0; s < STAGES; ++s) read_rows.read(rows[s], left - s * kPass);
+
+  Sums sums = {};
+#pragma unroll 1  // a second copy of the loop would want a second set of registers
+  while (left > 0) {
+#pragma unroll
+    for (int s = 0; s < STAGES; ++s) {
+      // Also where instructions part: no load is put off behind the next stage's multiplication.
+      if (left <= 0) break;
+      sums.add(weights[s], rows[s], read_rows, left);
+      read_weights.read(weights[s], left - STAGES * kPass);
+      read_rows.read(rows[s], left - STAGES * kPass);
+      left -= kPass;
+    }
+  }
+
+  sums.give([&](int row, int tile, int index, float sum) {
+    if (row < args.m)
+      slices[warp / WARPS_N].sums[row][gemv_column(block_map(), warp, tile, index)] = sum;
+  });
+  __syncthreads();
+  store_columns(args, slices, first, steps * kStepK);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    gemm_gemv(const __grid_constant__ GemmArgs args) {
+  extern __shared__ __align__(16) u8 smem[];
+  for (int tile = blockIdx.x; tile < args.tiles_n; tile += gridDim.x) {
+    compute_columns(args, i64(tile) * BLOCK_N, reinterpret_cast<Slice*>(smem));
+    __syncthreads();  // before the next columns' sums come
+  }
+}

@@ -1,0 +1,195 @@
+// How gemv multiplies what it has read: tensor cores for 16-bit types and tf32, with A's rows as
+// the 16-row operand; FFMA for fp32. A row that A does not have is read as its last one: the sums
+// of a row depend on nothing but that row, and nobody stores these.
+
+constexpr bool kTensor = DTYPE != DTYPE_FP32;
+constexpr int kRowTiles = BLOCK_M > 8 ? 2 : 1;  // of 8 rows
+
+static_assert(!kTensor || BLOCK_M == 8 || BLOCK_M == 16, "rows of a matrix instruction");
+
+// fp32 bits rounded to tf32; the instruction itself would truncate.
+__device__ __forceinline__ u32 as_operand(u32 bits) {
+  if constexpr (DTYPE == DTYPE_TF32) {
+#if __CUDA_ARCH__ >= 800
+    u32 rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(rounded) : "f"(__uint_as_float(bits)));
+    return rounded;
+#endif
+  }
+  return bits;
+}
+
+// d += a * b on one tile of 16 rows and 8 columns, 32 bytes of k deep.
+__device__ __forceinline__ void multiply_tile(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+#if __CUDA_ARCH__ >= 800
+#define AT_MMA(shape_and_types)                                                     \
+  asm volatile("mma.sync.aligned." shape_and_types                                  \
+               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n" \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                     \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+  if constexpr (DTYPE == DTYPE_BF16) {
+    AT_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
+  } else if constexpr (DTYPE == DTYPE_FP16) {
+    AT_MMA("m16n8k16.row.col.f32.f16.f16.f32");
+  } else {
+    AT_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
+  }
+#else
+  // sm_75 multiplies 8 deep: the same fragments in two halves.
+#define AT_MMA(a0, a1, b)                                      \
+  asm volatile(                                                \
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"       \
+      " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n" \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])         \
+      : "r"(a0), "r"(a1), "r"(b))
+  AT_MMA(a[0], a[1], b0);
+  AT_MMA(a[2], a[3], b1);
+#endif
+#undef AT_MMA
+}
+
+// A's chunks beside the weights of the same pass, read as early as those.
+struct TensorRows {
+  u32 words[kDepth][kRowTiles][4];
+};
+
+// FFMA would need every row's chunk: they are read when they are multiplied.
+struct NoRows {};
+
+// This lane's place in A, pass after pass.
+struct RowReader {
+  const char* first;  // this quad's row; row 0 for FFMA
+  i64 pitch;          // to the row 8 further; the next one for FFMA
+  int rows;
+
+  __device__ __forceinline__ explicit RowReader(const GemmArgs& args) {
+    const int lane = threadIdx.x % 32;
+    const i64 chunk = gemv_chunk(gemv_first_step(block_map(), threadIdx.x / 32), lane);
+    first = static_cast<const char*>(args.a) + chunk * 16;
+    pitch = args.lda * kElementBytes;
+    rows = args.m;
+    if constexpr (kTensor) {
+      const int row = min(lane / 4, rows - 1);
+      first += row * pitch;
+      pitch *= min(lane / 4 + 8, rows - 1) - row;
+    }
+  }
+
+  __device__ __forceinline__ void advance() { first += BLOCK_K * kElementBytes; }
+
+  __device__ __forceinline__ void read(TensorRows& out, int steps_left) {
+#pragma unroll
+    for (int step = 0; step < kDepth; ++step) {
+#pragma unroll
+      for (int half = 0; half < kRowTiles; ++half) {
+        read_row<false, 16, ALIGN_A>(out.words[step][half],
+                                     first + half * pitch + step * kStepBytes,
+                                     step < steps_left ? 16 / ALIGN_A : 0);
+      }
+    }
+    advance();
+  }
+  __device__ __forceinline__ void read(NoRows&, int) {}
+};
+
+// Sums of the warp's columns, as the matrix instructions spread them over the lanes.
+struct TensorSums {
+  typedef TensorRows Rows;
+  float d[kTiles][4];
+
+  __device__ __forceinline__ void add(const Weights& weights, const Rows& rows, RowReader&,
+                                      int steps_left) {
+#pragma unroll
+    for (int step = 0; step < kDepth; ++step) {
+      if (step < steps_left) add_step(weights, rows, step);
+    }
+  }
+
+  __device__ __forceinline__ void add_step(const Weights& weights, const Rows& rows, int step) {
+#pragma unroll
+    for (int w = 0; w < 4; w += 2) {
+      u32 a[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        a[i] = i % 2 < kRowTiles ? as_operand(rows.words[step][i % kRowTiles][w + i / 2]) : 0;
+      }
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        multiply_tile(d[tile], a, as_operand(weights.word(step, tile, w)),
+                      as_operand(weights.word(step, tile, w + 1)));
+      }
+    }
+  }
+
+  // Calls put(row, tile, index of the column in it, sum) for all that this lane holds.
+  template <typename Put>
+  __device__ __forceinline__ void give(const Put& put) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int i = 0; i < 2 * kRowTiles; ++i) {
+        put(lane / 4 + i / 2 * 8, tile, lane % 4 * 2 + i % 2, d[tile][i]);
+      }
+    }
+  }
+};
+
+// Sums over a lane's own chunks, of all rows and of its quad's column in each tile.
+struct FfmaSums {
+  typedef NoRows Rows;
+  float d[BLOCK_M][kTiles];
+
+  __device__ __forceinline__ void add(const Weights& weights, const Rows&, RowReader& reader,
+                                      int steps_left) {
+#pragma unroll
+    for (int step = 0; step < kDepth; ++step) {
+      if (step < steps_left) add_step(weights, reader, step);
+    }
+    reader.advance();
+  }
+
+  __device__ __forceinline__ void add_step(const Weights& weights, const RowReader& reader,
+                                           int step) {
+    const char* from = reader.first + step * kStepBytes;
+#pragma unroll
+    for (int row = 0; row < BLOCK_M; ++row) {
+      u32 a[4];
+      read_row<false, 16, ALIGN_A>(a, from, 16 / ALIGN_A);
+      if (row + 1 < reader.rows) from += reader.pitch;
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          d[row][tile] = fmaf(__uint_as_float(a[w]), __uint_as_float(weights.word(step, tile, w)),
+                              d[row][tile]);
+        }
+      }
+    }
+  }
+
+  template <typename Put>
+  __device__ __forceinline__ void give(const Put& put) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int row = 0; row < BLOCK_M; ++row) {
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        float sum = d[row][tile];
+        sum += __shfl_xor_sync(~0u, sum, 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        if (lane % 4 == row % 4) put(row, tile, lane / 4, sum);
+      }
+    }
+  }
+};
+
+template <bool kMatrix>
+struct SumsOf {
+  typedef TensorSums Type;
+};
+template <>
+struct SumsOf<false> {
+  typedef FfmaSums Type;
+};
+typedef SumsOf<kTensor>::Type Sums;

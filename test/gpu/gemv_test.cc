@@ -1,0 +1,162 @@
+// gemv on every number of rows it serves, sizes that no tile and no load divides, every type,
+// layout and alignment it takes.
+#include <map>
+#include <string>
+#include <utility>
+
+#include "search/plan.h"
+#include "test/gpu/default_config.h"
+#include "test/gpu/gpu_here.h"
+
+using namespace autotune;
+
+namespace {
+
+constexpr Layout kLayouts[] = {Layout::tn, Layout::tt};
+
+Problem padded(Problem problem, std::int64_t lda, std::int64_t ldb, std::int64_t ldc) {
+  problem.lda = lda;
+  problem.ldb = ldb;
+  problem.ldc = ldc;
+  return checked(problem).value();
+}
+
+Config gemv_config(const std::string& parameters) {
+  const auto config = parse_config("gemv:" + parameters, *find_family("gemm"));
+  REQUIRE(config);
+  return *config;
+}
+
+// A block of 16 columns of one warp each, and one of 32 columns where all warps lie along k; both
+// in small passes, so that small problems have several.
+Config small_blocks(DType dtype, int rows) {
+  const std::string m = dtype == DType::fp32 ? (rows > 4 ? "16" : "4") : (rows > 8 ? "16" : "8");
+  return gemv_config("block_m=" + m + ",block_n=16,block_k=64,stages=2,warps_n=1,warps_k=2");
+}
+Config large_blocks(DType) {
+  return gemv_config("block_m=16,block_n=64,block_k=128,stages=3,warps_n=2,warps_k=4");
+}
+
+class Checker {
+ public:
+  explicit Checker(gpu::Measurer& measurer) : measurer_(measurer) {}
+
+  void check(const Config& config, const Problem& problem, int max_sms = 0) {
+    const DeviceSpec& device = measurer_.gpu().spec;
+    INFO(describe(problem) << " with " << to_string(config));
+    search::Limits limits;
+    limits.keep_slow = true;
+    const auto verdict =
+        search::check(config, problem, traits_of(problem), device, limits, nullptr);
+    if (verdict) FAIL(search::describe(*verdict, config, device));
+    const gpu::CompiledCode& code = code_of(config, problem);
+    INFO(code.log);
+    REQUIRE(code.ok);
+    worker::MeasureRequest request;
+    request.problem = problem;
+    request.config = to_string(config);
+    request.cubin = code.cubin;
+    request.actual = code.actual;
+    request.max_sms = max_sms;
+    request.options.max_samples = 1;
+    const auto reply = measurer_.measure(request);
+    INFO(reply.log);
+    CHECK(reply.outcome == Outcome::ok);
+    // Everything behind a poisoned context would fail as well.
+    REQUIRE(!measurer_.lost());
+  }
+
+ private:
+  const gpu::CompiledCode& code_of(const Config& config, const Problem& problem) {
+    const DeviceSpec& device = measurer_.gpu().spec;
+    const std::string hash = source_hash(config, traits_of(problem), device);
+    const auto found = codes_.find(hash);
+    if (found != codes_.end()) return found->second;
+    return codes_.emplace(hash, test::compile(config, problem, device)).first->second;
+  }
+
+  gpu::Measurer& measurer_;
+  std::map<std::string, gpu::CompiledCode> codes_;
+};
+
+}  // namespace
+
+TEST_CASE("gemv is right for every number of rows it serves") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  Checker checker(*measurer);
+  for (const DType dtype : test::kAllDTypes) {
+    for (const Layout layout : kLayouts) {
+      for (int m = 1; m <= 16; ++m) {
+        const Problem problem = test::gemm(m, 200, 1000, dtype, layout);
+        checker.check(small_blocks(dtype, m), problem);
+        checker.check(large_blocks(dtype), problem);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv is right where nothing divides n and k, with and without old C", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  Checker checker(*measurer);
+  for (const DType dtype : test::kAllDTypes) {
+    for (const Layout layout : kLayouts) {
+      for (const auto& [n, k] : {std::pair{1, 1}, {7, 33}, {66, 7}, {77, 514}, {136, 516}}) {
+        Problem problem = test::gemm(3, n, k, dtype, layout);
+        checker.check(small_blocks(dtype, 3), problem);
+        problem.m = 13;
+        problem.alpha = 0.5;
+        problem.beta = -1.5;
+        checker.check(large_blocks(dtype), problem);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv reads nothing behind the last row of padded operands", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  Checker checker(*measurer);
+  for (const DType dtype : test::kAllDTypes) {
+    for (const Layout layout : kLayouts) {
+      // Rows that begin on 16 bytes but end within a piece, at a step of k and within one.
+      for (const int k : {512, 509}) {
+        const std::int64_t ldb = layout == Layout::tn ? 528 : 112;
+        checker.check(small_blocks(dtype, 4),
+                      padded(test::gemm(4, 99, k, dtype, layout), 520, ldb, 101));
+        checker.check(large_blocks(dtype),
+                      padded(test::gemm(9, 99, k, dtype, layout), 516, ldb + 4, 104));
+        checker.check(large_blocks(dtype),
+                      padded(test::gemm(9, 99, k, dtype, layout), 514, ldb + 2, 104));
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv's blocks loop over the columns where there are fewer of them") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  Checker checker(*measurer);
+  const Problem problem = test::gemm(5, 1000, 512, DType::bf16, Layout::tn);
+  for (const int sms : {1, 7, 40}) checker.check(small_blocks(DType::bf16, 5), problem, sms);
+}
+
+TEST_CASE("sampled configs of gemv are right") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  Checker checker(*measurer);
+  std::uint64_t seed = 1;
+  for (const DType dtype : test::kAllDTypes) {
+    for (const Layout layout : kLayouts) {
+      const Problem problem = test::gemm(6, 1224, 1616, dtype, layout);
+      search::Space space = *io::default_space("gemm");
+      std::erase_if(space.kernels, [](const auto& kernel) { return kernel.kernel != "gemv"; });
+      const auto plan = search::make_plan(problem, measurer->gpu().spec, space, {});
+      if (!plan) FAIL(plan.error().message);
+      for (const search::Candidate& each : search::sample_survivors(*plan, 12, seed++)) {
+        checker.check(each.config, problem);
+      }
+    }
+  }
+}

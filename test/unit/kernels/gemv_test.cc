@@ -1,0 +1,117 @@
+// What gemv says of itself: whom it serves, what it takes, what it launches.
+#include <string>
+#include <string_view>
+
+#include "kernels/gemm/gemm_twin.h"
+#include "kernels/problem.h"
+#include "test/support/catch.h"
+
+namespace autotune {
+namespace {
+
+DeviceSpec hopper() {
+  DeviceSpec device;
+  device.sm_count = 132;
+  device.limits.arch = "sm_90a";
+  device.limits.mma_dtypes = {"f16", "bf16", "tf32"};
+  return device;
+}
+
+Config config_of(const std::string& parameters) {
+  const auto config = parse_config("gemv:" + parameters, *find_family("gemm"));
+  REQUIRE(config);
+  return *config;
+}
+
+Problem product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::bf16,
+                Layout layout = Layout::tn) {
+  Problem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.dtype = dtype;
+  problem.out_dtype = default_out_dtype(dtype);
+  problem.layout = layout;
+  const auto whole = checked(problem);
+  REQUIRE(whole);
+  return *whole;
+}
+
+// The name of the first structural constraint that does not hold; empty where all do.
+std::string_view broken(const std::string& parameters, DType dtype, Layout layout = Layout::tn) {
+  const Config config = config_of(parameters);
+  const KernelTraits traits = traits_of(product(1, 4096, 4096, dtype, layout));
+  for (const Constraint& constraint : config.kernel->constraints()) {
+    if (!constraint.holds(config.values, traits)) return constraint.name;
+  }
+  return {};
+}
+
+TEST_CASE("gemv serves what lies along k, on tensor cores or by FFMA") {
+  const HostTwin& gemv = *find_kernel(*find_family("gemm"), "gemv");
+  const auto refusal = [&](DType dtype, Layout layout, const DeviceSpec& device) {
+    return gemv.unsupported(traits_of(product(1, 64, 64, dtype, layout)), device);
+  };
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::tf32, DType::fp32}) {
+    CHECK(refusal(dtype, Layout::tn, hopper()).empty());
+    CHECK(refusal(dtype, Layout::tt, hopper()).empty());
+    CHECK_FALSE(refusal(dtype, Layout::nn, hopper()).empty());
+    CHECK_FALSE(refusal(dtype, Layout::nt, hopper()).empty());
+  }
+  CHECK(refusal(DType::fp32, Layout::tn, {}).empty());
+  CHECK(gemv.most_rows() == 16);
+  CHECK_FALSE(refusal(DType::bf16, Layout::tn, {}).empty());
+}
+
+TEST_CASE("gemv's structure: rows of the instruction, whole warps, whole steps, registers") {
+  CHECK(broken("block_m=8", DType::bf16).empty());
+  CHECK(broken("block_m=4", DType::bf16) == "rows");
+  CHECK(broken("block_m=4", DType::fp32).empty());
+  CHECK(broken("block_m=12", DType::fp32) == "rows");
+  CHECK(broken("block_n=24,warps_n=2", DType::bf16) == "warp_columns");
+  CHECK(broken("block_n=24,warps_n=3", DType::bf16).empty());
+  CHECK(broken("block_k=128,warps_k=8", DType::bf16) == "k_steps");
+  CHECK(broken("block_k=128,warps_k=8", DType::fp32).empty());
+  // 4 passes of 2 steps, 4 registers for A and 4 for each of 6 tiles; 24 sums.
+  CHECK(broken("block_n=48", DType::bf16) == "in_flight");
+  CHECK(broken("block_n=40", DType::bf16).empty());
+  // Rows of B: a warp reads 32, 64 or 128 bytes of each.
+  CHECK(broken("block_n=8", DType::bf16, Layout::tt) == "row_pieces");
+  CHECK(broken("block_n=8", DType::tf32, Layout::tt).empty());
+  CHECK(broken("block_n=24,block_k=256", DType::bf16, Layout::tt) == "row_pieces");
+  CHECK(broken("block_n=64,block_k=256,stages=2", DType::bf16, Layout::tt).empty());
+}
+
+TEST_CASE("gemv's resources and launch") {
+  const Problem problem = product(5, 1000, 4096);
+  const Config config = config_of("block_m=8,block_n=32,block_k=512,warps_n=2,warps_k=4");
+  const Resources need = config.kernel->resources(config, problem, hopper(), 0);
+  CHECK(need.most_rows == 8);
+  CHECK(need.threads == 256);
+  CHECK(need.smem_bytes == 4 * 8 * (32 + 8) * 4);
+  CHECK(need.grid == 32);
+  CHECK(config.kernel->resources(config, problem, hopper(), 7).grid == 7);
+  const LaunchPlan plan = config.kernel->launch_plan(config, problem, hopper(), {}, 0);
+  CHECK(plan.grid[0] == 32);
+  CHECK(plan.block[0] == 256);
+  CHECK(plan.smem_bytes == need.smem_bytes);
+  // Rows of an odd number of eight words need no padding.
+  const Config odd = config_of("block_n=24,warps_n=3,warps_k=2");
+  CHECK(odd.kernel->resources(odd, problem, hopper(), 0).smem_bytes == 2 * 8 * 24 * 4);
+}
+
+TEST_CASE("the work of gemv: all 16 rows of the instruction, A once for each warp along n") {
+  const Problem problem = product(1, 4096, 4096);
+  const Config config = config_of("block_m=8,block_n=16,block_k=512,warps_n=2,warps_k=4");
+  const Work work = config.kernel->work(config, problem, hopper());
+  CHECK(work.tiles_m == 1);
+  CHECK(work.tiles_n == 256);
+  CHECK(work.k_tiles == 8);
+  CHECK(work.flops_per_k_tile == 2.0 * 16 * 16 * 512);
+  CHECK(work.smem_bytes_per_k_tile == (16 + 8 * 2) * 512 * 2.0);
+  // 16 columns x 512 x 2 bytes in pieces of 16, and 8 rows twice, over 256 threads.
+  CHECK(work.load_instructions_per_k_tile == 16 * 64 / 256.0 + 2 * 8 * 64 / 256.0);
+}
+
+}  // namespace
+}  // namespace autotune
