@@ -26,7 +26,7 @@ std::vector<MeasuredConfig> timed(const ModelCoefficients& real, double noise) {
   std::uint64_t state = 1;
   for (const Problem& problem : problems) {
     const Plan plan = plan_on(kH200, problem);
-    const std::size_t step = std::max<std::size_t>(1, plan.survivors.size() / 150);
+    const std::size_t step = std::max<std::size_t>(1, plan.survivors.size() / 250);
     for (std::size_t i = 0; i < plan.survivors.size(); i += step) {
       const Candidate& each = plan.survivors[i];
       state = state * 6364136223846793005ULL + 1442695040888963407ULL;
