@@ -2,6 +2,7 @@
 
 #include "autotune/io/builtin.h"
 #include "fake_kernel.h"
+#include "search/plan.h"
 #include "test/support/catch.h"
 
 namespace autotune::search {
@@ -181,6 +182,20 @@ TEST_CASE("a config that serves a few rows of C is refused for more") {
   CHECK(verdict == Verdict{Rule::rows, 9, 8});
   CHECK(describe(*verdict, *config, h200()) ==
         "too many rows of C: required 9, limit 8 (of this config)");
+
+  Space space{"gemm", {{"gemv", {}}}};
+  for (std::size_t i = 0; i < config->kernel->parameters().size(); ++i) {
+    const Parameter& parameter = config->kernel->parameters()[i];
+    space.kernels[0].parameters.push_back({std::string(parameter.name), {config->values[i]}});
+  }
+  problem.m = 16;
+  auto plan = make_plan(problem, h200(), space, {});
+  REQUIRE_FALSE(plan);
+  CHECK(plan.error().message.find("1 were rejected by rows") != std::string::npos);
+  problem.m = 17;
+  plan = make_plan(problem, h200(), space, {});
+  REQUIRE_FALSE(plan);
+  CHECK(plan.error().message.find("gemv: serves at most 16 rows of C") != std::string::npos);
 }
 
 TEST_CASE("the resources come back with the verdict") {
