@@ -34,6 +34,11 @@ Problem product(DType dtype, Layout layout) {
   return checked(problem).value();
 }
 
+Problem exact(Problem problem) {
+  problem.exact_fp32 = true;
+  return problem;
+}
+
 constexpr DType kDTypes[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
 constexpr Layout kLayouts[] = {Layout::tn, Layout::tt, Layout::nn, Layout::nt};
 
@@ -99,6 +104,10 @@ TEST_CASE("default configs compile for every architecture as predicted") {
           continue;
         }
         jobs.push_back({device, problem, *candidate});
+        if (dtype != DType::fp32) continue;
+        candidate = search::default_candidate(exact(problem), *device, *space, {});
+        REQUIRE(candidate);
+        jobs.push_back({device, exact(problem), *candidate});
       }
       ++turn;
     }
@@ -111,8 +120,8 @@ TEST_CASE("a shared-memory offset or size that is off by one does not compile") 
   const DeviceSpec* device = io::find_device("NVIDIA H200");
   REQUIRE(device != nullptr);
   const search::Space* space = io::default_space("gemm");
-  for (const DType dtype : {DType::bf16, DType::fp32}) {
-    const Problem problem = product(dtype, Layout::tn);
+  const Problem fp32 = product(DType::fp32, Layout::tn);
+  for (const Problem& problem : {product(DType::bf16, Layout::tn), fp32, exact(fp32)}) {
     const auto candidate = search::default_candidate(problem, *device, *space, {});
     REQUIRE(candidate);
     const Config& config = candidate->config;
