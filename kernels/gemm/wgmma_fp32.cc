@@ -150,6 +150,7 @@ class WgmmaFp32 final : public GemmTwin {
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
+    if (traits.exact_fp32) return kExactByFfma;
     if (!device.limits.has(Feature::wgmma)) {
       return fmt::format("{} has no warpgroup matrix instruction", device.limits.arch);
     }

@@ -150,6 +150,9 @@ TEST_CASE("wgmma_fp32 serves fp32 whose rows start on 16 bytes") {
   traits.align_a = 8;
   CHECK_FALSE(kernel.unsupported(traits, hopper()).empty());
   traits.align_a = 16;
+  traits.exact_fp32 = true;
+  CHECK_FALSE(kernel.unsupported(traits, hopper()).empty());
+  traits.exact_fp32 = false;
   traits.dtype = DType::tf32;
   CHECK_FALSE(kernel.unsupported(traits, hopper()).empty());
 }
