@@ -156,7 +156,9 @@ AUTOTUNE_C_API void autotune_kernel_free(autotune_kernel* kernel);
 /* Bytes of device memory that a launch needs beside A, B and C. */
 AUTOTUNE_C_API int64_t autotune_kernel_workspace_bytes(const autotune_kernel* kernel);
 /* Asynchronous on `stream` (a CUstream or cudaStream_t; NULL: the default one). a, b, c and
- * workspace are device pointers aligned to 16 bytes; workspace is NULL where none is needed.
+ * workspace are device pointers aligned to 16 bytes; workspace is NULL where none is needed,
+ * else its first 64 KiB are zero before the first launch: every launch leaves them so. Kernels can
+ * share a workspace, but not launches that may run at the same time.
  * Allocates nothing where it succeeds and can be captured in a CUDA graph. */
 AUTOTUNE_C_API autotune_status autotune_kernel_launch(const autotune_kernel* kernel, const void* a,
                                                       const void* b, void* c, void* stream,

@@ -45,7 +45,8 @@ struct Work {
   std::int64_t block_m = 0;
   std::int64_t block_n = 0;
   std::int64_t block_k = 0;
-  std::int64_t split_k = 1;
+  std::int64_t split_k = 1;    // blocks that share the k tiles of an output tile...
+  std::int64_t cluster_k = 1;  // ... in clusters of so many
   int stages = 1;
   int warps = 1;
   double flops_per_k_tile = 0;              // of one block, padding included
@@ -61,6 +62,11 @@ struct Work {
   bool raster_along_n = false;     // tile order: consecutive blocks walk along n
   int swizzle = 1;                 // width of a group of tiles in the other direction
 };
+
+// The first bytes of every workspace are marks by which the blocks of a launch find each other.
+// They must be zero before a launch, and each launch leaves them so; the rest may hold anything.
+// Launches that run one after another can share a workspace, also those of different kernels.
+inline constexpr std::int64_t kWorkspaceMarkBytes = 64 * 1024;
 
 struct DevicePointers {
   std::uint64_t a = 0;
@@ -89,7 +95,7 @@ struct LaunchPlan {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};
   std::uint32_t smem_bytes = 0;  // dynamic
-  std::array<std::byte, 512> params{};
+  std::array<std::byte, 640> params{};
   std::size_t params_size = 0;
   std::array<TensorMap, 3> maps{};
   std::size_t map_count = 0;

@@ -9,6 +9,7 @@ constexpr Coefficient kCoefficients[] = {
     {"launch_us", &Model::launch_us, 0.5, 20},
     {"prologue_clocks", &Model::prologue_clocks, 20, 5000},
     {"cluster_clocks", &Model::cluster_clocks, 50, 10000},
+    {"cluster_bytes_per_clock", &Model::cluster_bytes_per_clock, 2, 128},
     {"epilogue_clocks", &Model::epilogue_clocks, 40, 5000},
     {"l2_latency_clocks", &Model::l2_latency_clocks, 100, 1500},
     {"dram_latency_clocks", &Model::dram_latency_clocks, 100, 4000},

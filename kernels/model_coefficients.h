@@ -12,10 +12,11 @@ namespace autotune {
 // published microbenchmarks of A100 and H100, launch and DRAM as measured on an H200. They decide
 // between configs of one device, so what matters is their order of magnitude.
 struct ModelCoefficients {
-  double launch_us = 2.8;        // of an empty kernel, where `measured` does not say it
-  double prologue_clocks = 200;  // index arithmetic before the first load
-  double cluster_clocks = 1500;  // blocks of a cluster start and end together
-  double epilogue_clocks = 400;  // barrier, and the last store's way out
+  double launch_us = 2.8;               // of an empty kernel, where `measured` does not say it
+  double prologue_clocks = 200;         // index arithmetic before the first load
+  double cluster_clocks = 1500;         // blocks of a cluster start and end together
+  double cluster_bytes_per_clock = 14;  // read from another block's shared memory
+  double epilogue_clocks = 400;         // barrier, and the last store's way out
   double l2_latency_clocks = 300;
   double dram_latency_clocks = 700;  // on top of L2's
   double smem_bytes_per_clock = 128;

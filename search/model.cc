@@ -187,6 +187,28 @@ double clocks_of_step(const Step& step, const Work& work, const Style& style, in
                  {std::max(blocks * units(blocks), alone), clocks_between_loads(step, blocks)});
 }
 
+// Clocks that the sum over the parts of k takes `blocks` resident blocks of one SM: each gathers a
+// slice of the tile from its cluster, leaves that in the workspace, and the last one of each slice
+// reads what the others left.
+double reduction_clocks(const Work& work, const Problem& problem, const ModelCoefficients& model,
+                        const Style& style, double blocks) {
+  if (work.split_k <= 1) return 0;
+  const auto parts = static_cast<double>(work.cluster_k);
+  const double groups = static_cast<double>(work.split_k) / parts;
+  const double rows = static_cast<double>(std::min(work.block_m, problem.m));
+  const double slice = rows * static_cast<double>(work.block_n) * 4 / parts;  // bytes of fp32
+  double clocks = 0;
+  if (parts > 1) {
+    clocks += 2 * model.l2_latency_clocks +  // to meet, and to read
+              blocks * slice * (parts - 1) / model.cluster_bytes_per_clock;
+  }
+  if (groups > 1) {
+    clocks += 4 * model.l2_latency_clocks +  // store, count, learn the count, read
+              slice * (blocks + groups) / style.l2_bytes_per_clock;
+  }
+  return clocks;
+}
+
 struct Prediction {
   double launch, fill, main_loop, epilogue, reduction;  // add up
   double multiply, smem, l2, copies, latency, dram;     // main loop, bound by one alone
@@ -218,19 +240,18 @@ Prediction predict(const Work& work, const Problem& problem, const DeviceSpec& d
   const double exposed = 1 + (waves.count() - 1) / waves.resident;
   const double first_load = model.l2_latency_clocks + model.dram_latency_clocks;
   double fill = model.prologue_clocks + first_load + step.issue * (work.stages - 1);
-  if (resources.cluster > 1) fill += model.cluster_clocks;
+  // Blocks that share loads start and end together; those that split k meet in the reduction only.
+  if (resources.cluster > work.cluster_k) fill += model.cluster_clocks;
   const double together = waves.full > 0 ? waves.resident : waves.tail;
-  const double store = together * work.store_bytes_per_tile / model.store_bytes_per_clock;
+  const double store = together * work.store_bytes_per_tile / static_cast<double>(work.cluster_k) /
+                       model.store_bytes_per_clock;
 
   Prediction us{};
   us.launch = device.launch_us > 0 ? device.launch_us : model.launch_us;
   us.fill = (work.asynchronous ? 1 : exposed) * fill / per_us;
   us.main_loop = busiest(style.with_dram, {sm_clocks, dram_clocks}) / per_us;
   us.epilogue = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
-  if (work.split_k > 1) {
-    const double bytes = 2 * static_cast<double>(resources.workspace_bytes);
-    us.reduction = (2 * first_load + bytes / (machine.sms * style.l2_bytes_per_clock)) / per_us;
-  }
+  us.reduction = reduction_clocks(work, problem, model, style, together) / per_us;
   const double block_steps =
       (waves.full * waves.resident + waves.tail) * waves.k_steps / per_us;  // of the fullest SM
   us.multiply = step.multiply * block_steps;

@@ -142,7 +142,7 @@ Result<Subject> Measurer::Impl::subject(const std::string& config_text, const st
   auto loaded = kernel(cubin, std::string(twin.entry()));
   if (!loaded) return tl::unexpected(loaded.error());
   const Resources wanted = twin.resources(*config, problem, device, max_sms);
-  if (auto reserved = operands->reserve_workspace(wanted.workspace_bytes); !reserved) {
+  if (auto reserved = operands->reserve_workspace(bench, wanted.workspace_bytes); !reserved) {
     Failure lack = failure(reserved.error());
     lack.verdict = Verdict{Rule::memory, wanted.workspace_bytes, bench.free_bytes()};
     return tl::unexpected(std::move(lack));

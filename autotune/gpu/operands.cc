@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/problem.h"
@@ -120,17 +121,23 @@ DevicePointers Operands::pointers() const {
   return {a_.address(), b_.address(), output().address, workspace_.address()};
 }
 
-Expected<void> Operands::reserve_workspace(std::int64_t bytes) {
+Expected<void> Operands::reserve_workspace(Workbench& bench, std::int64_t bytes) {
   if (bytes <= static_cast<std::int64_t>(workspace_.bytes())) return {};
   workspace_ = DeviceMemory();
-  return Steps{}.allocate(workspace_, bytes).state;
+  return Steps{}
+      .allocate(workspace_, std::max(bytes, kWorkspaceMarkBytes))
+      .then([&] { return bench.fill_bytes(workspace_.address(), 0, kWorkspaceMarkBytes); })
+      .state;
 }
 
 Expected<void> Operands::poison(Workbench& bench) {
   Steps steps;
   steps.then([&] { return bench.fill_bytes(c_.address(), kPoison, c_.bytes()); });
   if (workspace_.bytes() > 0) {
-    steps.then([&] { return bench.fill_bytes(workspace_.address(), kPoison, workspace_.bytes()); });
+    steps.then([&] {
+      return bench.fill_bytes(workspace_.address() + kWorkspaceMarkBytes, kPoison,
+                              workspace_.bytes() - kWorkspaceMarkBytes);
+    });
   }
   return steps.then([&] { return restore(bench); }).state;
 }

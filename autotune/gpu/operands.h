@@ -32,11 +32,11 @@ class Operands {
   bool serve(const Problem& checked, std::uint64_t seed) const;
   DevicePointers pointers() const;
 
-  // Makes `bytes` of workspace available; its content is arbitrary.
-  Expected<void> reserve_workspace(std::int64_t bytes);
+  // Makes `bytes` of workspace available, its marks zero (kWorkspaceMarkBytes).
+  Expected<void> reserve_workspace(Workbench& bench, std::int64_t bytes);
 
-  // Before a run that is checked: poisons output, guard bands and workspace with 0xff (NaN in every
-  // type), then puts C back where beta != 0.
+  // Before a run that is checked: poisons output, guard bands and workspace but for its marks with
+  // 0xff (NaN in every type), then puts C back where beta != 0.
   Expected<void> poison(Workbench& bench);
   // Before a timed run: puts C back where beta != 0, for it would grow from run to run.
   Expected<void> restore(Workbench& bench);

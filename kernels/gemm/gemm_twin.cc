@@ -37,22 +37,22 @@ std::int32_t swizzle(const Config& config) {
 
 // Blocks of the launch, which loop over the tiles where there are fewer of them. They count tiles
 // in 32 bits: more than a grid could have are too many for a short one as well.
-std::int64_t grid_of(std::int64_t tiles, ClusterShape cluster, std::int64_t sms) {
-  const bool countable = tiles <= std::numeric_limits<std::int32_t>::max();
-  if (sms <= 0 || !countable) return tiles * cluster.blocks();
-  const std::int64_t clusters = std::max<std::int64_t>(1, sms / cluster.blocks());
-  return std::min(tiles, clusters) * cluster.blocks();
+std::int64_t grid_of(std::int64_t tiles, std::int64_t blocks, const SplitShape& split,
+                     std::int64_t sms) {
+  const std::int64_t units = tiles * split.groups;  // what a cluster works on at once
+  const bool countable = units <= std::numeric_limits<std::int32_t>::max();
+  if (units > std::numeric_limits<std::int64_t>::max() / blocks) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  if (sms <= 0 || !countable) return units * blocks;
+  const std::int64_t clusters = std::max<std::int64_t>(1, sms / blocks);
+  return std::min(units, clusters) * blocks;
 }
 
 // At most so many blocks; 0: as many as there are tiles.
 std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int max_sms) {
   if (!persistent) return max_sms;
   return max_sms > 0 ? std::min(max_sms, device.sm_count) : device.sm_count;
-}
-
-Reciprocal reciprocal(std::int64_t divisor) {
-  if (divisor <= 1) return 0;
-  return std::numeric_limits<Reciprocal>::max() / static_cast<Reciprocal>(divisor) + 1;
 }
 
 // Lines of the L2 that a row of a tile touches, relative to one that begins on a line. `length` and
@@ -76,6 +76,11 @@ std::string upper(std::string_view name) {
 
 }  // namespace
 
+Reciprocal reciprocal(std::int64_t divisor) {
+  if (divisor <= 1) return 0;
+  return std::numeric_limits<Reciprocal>::max() / static_cast<Reciprocal>(divisor) + 1;
+}
+
 Resources GemmTwin::resources(const Config& config, const Problem& problem,
                               const DeviceSpec& device, int max_sms) const {
   const BlockNeeds block = needs(config, traits_of(problem));
@@ -90,9 +95,14 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
   r.min_registers = block.min_registers;
   r.wgmma_columns = block.wgmma_columns;
   r.barriers = block.barriers;
-  r.cluster = shape.blocks();
-  r.grid = grid_of(tiles_of(config, shape, problem).all(), shape,
-                   most_blocks(persistent(), device, max_sms));
+  const std::int64_t tiles = tiles_of(config, shape, problem).all();
+  const SplitShape parts = split(config, problem, tiles);
+  r.cluster = shape.blocks() * parts.parts;
+  r.grid = grid_of(tiles, r.cluster, parts, most_blocks(persistent(config), device, max_sms));
+  if (parts.groups > 1) {  // every group leaves its sums of whole tiles, in fp32
+    r.workspace_bytes = kWorkspaceMarkBytes +
+                        tiles * parts.groups * block_m(config) * std::int64_t{block_n(config)} * 4;
+  }
   return r;
 }
 
@@ -139,18 +149,20 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& problem,
   args.of_step = reciprocal(args.swizzle);
   args.of_last_step = reciprocal(across % args.swizzle);
 
+  const SplitShape parts = split(config, problem, tiles.all());
+  const std::int32_t cluster_blocks = shape.blocks() * parts.parts;
   LaunchPlan plan;
-  plan.grid[0] = static_cast<std::uint32_t>(
-      grid_of(tiles.all(), shape, most_blocks(persistent(), device, max_sms)));
+  plan.grid[0] = static_cast<std::uint32_t>(grid_of(
+      tiles.all(), cluster_blocks, parts, most_blocks(persistent(config), device, max_sms)));
   plan.block[0] = static_cast<std::uint32_t>(block.threads);
-  plan.cluster[0] = static_cast<std::uint32_t>(shape.blocks());
+  plan.cluster[0] = static_cast<std::uint32_t>(cluster_blocks);
   plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);
-  fill_parameter(config, problem, args, plan);
+  fill_parameter(config, problem, args, parts, pointers.workspace, plan);
   return plan;
 }
 
 void GemmTwin::fill_parameter(const Config&, const Problem&, const GemmArgs& args,
-                              LaunchPlan& plan) const {
+                              const SplitShape&, std::uint64_t, LaunchPlan& plan) const {
   static_assert(sizeof(args) <= sizeof(plan.params));
   std::memcpy(plan.params.data(), &args, sizeof(args));
   plan.params_size = sizeof(args);
@@ -199,6 +211,9 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   work.tiles_m = tiles.m * shape.m;
   work.tiles_n = tiles.n * shape.n;
   work.k_tiles = ceil_div(problem.k, work.block_k);
+  const SplitShape parts = split(config, problem, tiles.all());
+  work.split_k = std::int64_t{parts.parts} * parts.groups;
+  work.cluster_k = parts.parts;
   work.raster_along_n = raster(config) != 0;
   work.swizzle = swizzle(config);
   const double m = static_cast<double>(work.block_m);

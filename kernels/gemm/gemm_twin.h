@@ -10,6 +10,9 @@
 
 namespace autotune::gemm {
 
+// 2^64 / divisor, rounded up; 0 for 1.
+Reciprocal reciprocal(std::int64_t divisor);
+
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Threads, shared memory and registers that one block asks for; bytes per block, registers per
@@ -33,6 +36,12 @@ struct ClusterShape {
   std::int32_t blocks() const { return m * n; }
 };
 
+// Blocks that share the k tiles of one tile of C: clusters of `parts` blocks, `groups` of them.
+struct SplitShape {
+  std::int32_t parts = 1;
+  std::int32_t groups = 1;
+};
+
 class GemmTwin : public HostTwin {
  public:
   Resources resources(const Config& config, const Problem& problem, const DeviceSpec& device,
@@ -47,8 +56,12 @@ class GemmTwin : public HostTwin {
  protected:
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
   virtual ClusterShape cluster(const Config&) const { return {}; }
+  // Tiles of C count those of a whole cluster; `tiles` of them.
+  virtual SplitShape split(const Config&, const Problem&, std::int64_t /*tiles*/) const {
+    return {};
+  }
   // True where one block per SM loops over the tiles.
-  virtual bool persistent() const { return false; }
+  virtual bool persistent(const Config&) const { return false; }
   // Constants of this kernel beside the traits and the compile-time parameters.
   virtual std::vector<Definition> layout_definitions(const Config& config,
                                                      const KernelTraits& traits) const = 0;
@@ -57,6 +70,7 @@ class GemmTwin : public HostTwin {
                          Work& work) const = 0;
   // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it.
   virtual void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+                              const SplitShape& split, std::uint64_t workspace,
                               LaunchPlan& plan) const;
 };
 

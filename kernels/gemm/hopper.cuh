@@ -57,6 +57,23 @@ __device__ __forceinline__ void block_wait() {
   asm volatile("bar.sync 0, %0;\n" ::"n"(kThreads) : "memory");
 }
 
+// Whether any of those threads, which all wait here, says yes.
+template <int kThreads>
+__device__ __forceinline__ bool block_any(bool yes) {
+  u32 any;
+  asm volatile(
+      "{\n"
+      ".reg .pred mine, all;\n"
+      "setp.ne.u32 mine, %1, 0;\n"
+      "bar.red.or.pred all, 0, %2, mine;\n"
+      "selp.u32 %0, 1, 0, all;\n"
+      "}\n"
+      : "=r"(any)
+      : "r"(u32(yes)), "n"(kThreads)
+      : "memory");
+  return any != 0;
+}
+
 __device__ __forceinline__ u32 cluster_rank() {
   u32 rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));
@@ -69,6 +86,28 @@ __device__ __forceinline__ void cluster_arrive() {
 
 __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
+}
+
+// The same place in the shared memory of block `rank` of the cluster.
+__device__ __forceinline__ u32 cluster_address(u32 address, u32 rank) {
+  u32 there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;\n" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+
+__device__ __forceinline__ float4 load_cluster_floats(u32 there) {
+  float4 v;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(there)
+               : "memory");
+  return v;
+}
+
+__device__ __forceinline__ void store_shared_floats(u32 address, float4 v) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "f"(v.x), "f"(v.y),
+               "f"(v.z), "f"(v.w)
+               : "memory");
 }
 
 __device__ __forceinline__ void prefetch_map(const TensorMapBytes& map) {
@@ -119,6 +158,11 @@ __device__ __forceinline__ void tma_store_wait() {
 // Orders this thread's writes to shared memory before what the copy engine reads next.
 __device__ __forceinline__ void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+// And its reads of other blocks' shared memory before what their copy engines write there.
+__device__ __forceinline__ void fence_async_proxy_cluster() {
+  asm volatile("fence.proxy.async.shared::cluster;\n" ::: "memory");
 }
 
 template <int kRegisters>

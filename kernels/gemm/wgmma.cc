@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "kernels/gemm/gemm_twin.h"
 #include "kernels/gemm/wgmma_args.h"
@@ -14,7 +15,17 @@ extern const std::string_view gemm_wgmma_source;
 namespace autotune::gemm {
 namespace {
 
-enum Index { kBlockM, kBlockN, kBlockK, kStages, kConsumers, kPingpong, kClusterM, kClusterN };
+enum Index {
+  kBlockM,
+  kBlockN,
+  kBlockK,
+  kStages,
+  kConsumers,
+  kPingpong,
+  kClusterM,
+  kClusterN,
+  kSplitK
+};
 
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 4096, 128, false, "rows of C per block"},
@@ -25,6 +36,8 @@ constexpr Parameter kParameters[] = {
     {"pingpong", 0, 1, 0, false, "consumers share a tile (0) or take turns (1)"},
     {"cluster_m", 1, 2, 1, false, "blocks along m that share B's loads"},
     {"cluster_n", 1, 2, 1, false, "blocks along n that share A's loads"},
+    {"split_k", 1, 64, 1, false,
+     "parts of k in blocks of their own, added up: by a cluster up to 8"},
     kRaster,
     kSwizzle,
 };
@@ -48,6 +61,18 @@ std::int32_t threads_of(const Values& v) {
   return static_cast<std::int32_t>(kWarpgroup * (1 + v[kConsumers]));
 }
 std::int64_t accumulators(const Values& v) { return consumer_rows(v) * v[kBlockN] / kWarpgroup; }
+
+// Blocks of a cluster that share a tile's k. More than 8 parts take several clusters.
+constexpr std::int32_t kMostParts = 8;  // portable cluster size
+std::int32_t parts_of(const Values& v) {
+  return v[kSplitK] <= kMostParts ? v[kSplitK] : std::gcd(v[kSplitK], kMostParts);
+}
+// Columns of C that one of them stores.
+std::int64_t slice_columns(const Values& v) { return v[kBlockN] / parts_of(v); }
+// A cluster's accumulators, through which the blocks add up.
+std::int64_t sum_bytes(const Values& v) {
+  return parts_of(v) > 1 ? std::int64_t{v[kBlockM]} * v[kBlockN] * 4 : 0;
+}
 
 // An operand's tile: rows of 128 bytes in slabs that lie beside each other in the contiguous
 // direction.
@@ -84,6 +109,12 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits&) { return v[kPingpong] == 0 || v[kConsumers] == 2; }},
     {"cluster_pair", "a cluster has two blocks at most: larger ones do not fill a GPU at once",
      [](const Values& v, const KernelTraits&) { return v[kClusterM] * v[kClusterN] <= 2; }},
+    {"split_alone", "blocks that split k share no loads, and their consumers take no turns",
+     [](const Values& v, const KernelTraits&) {
+       return v[kSplitK] == 1 || (v[kClusterM] * v[kClusterN] == 1 && v[kPingpong] == 0);
+     }},
+    {"split_columns", "block_n must be a multiple of 8 for each block of a cluster that splits k",
+     [](const Values& v, const KernelTraits&) { return v[kBlockN] % (8 * parts_of(v)) == 0; }},
     {"slabs", "block_k must be a multiple of 128 bytes",
      [](const Values& v, const KernelTraits& t) { return v[kBlockK] % slab_elements(t) == 0; }},
     {"shares_a", "cluster_n must divide the rows of A's tile by eights, 256 at most for each block",
@@ -97,25 +128,30 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits&) { return accumulators(v) <= 256; }},
 };
 
-// Columns of C that one store moves: as many as a row of 128 bytes holds and block_n is made of.
+// Columns of C that one store moves: as many as a row of 128 bytes holds and a block's columns are
+// made of.
 std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
   for (std::int64_t columns = kSlabBytes / storage_bytes(t.out_dtype); columns > 8; columns -= 8) {
-    if (v[kBlockN] % columns == 0) return columns;
+    if (slice_columns(v) % columns == 0) return columns;
   }
   return 8;
 }
 
-// Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
-// the stores; barriers: two per stage, two for pingpong's turns.
+// Shared memory: the ring of stages, each A then B, and in its place the accumulators that a
+// cluster adds up when all k tiles are done; two buffers of 16 rows per consumer warp for the
+// stores; barriers: two per stage, two for pingpong's turns.
 struct SmemLayout {
   std::int64_t a_bytes;
   std::int64_t b_bytes;
   std::int64_t ring_bytes;
+  std::int64_t sum_bytes;
   std::int64_t chunk;
   std::int64_t store_bytes;  // of one buffer
   std::int64_t stores_bytes;
   std::int64_t barrier_bytes;
-  std::int64_t total() const { return ring_bytes + stores_bytes + barrier_bytes; }
+  std::int64_t total() const {
+    return std::max(ring_bytes, sum_bytes) + stores_bytes + barrier_bytes;
+  }
 };
 
 SmemLayout layout_of(const Values& v, const KernelTraits& t) {
@@ -123,6 +159,7 @@ SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   l.a_bytes = tile_a(v, t).bytes();
   l.b_bytes = tile_b(v, t).bytes();
   l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
+  l.sum_bytes = sum_bytes(v);
   l.chunk = chunk_columns(v, t);
   l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
   l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
@@ -180,7 +217,7 @@ class Wgmma final : public GemmTwin {
     const SmemLayout l = layout_of(v, traits);
     const TileShape a = tile_a(v, traits);
     const TileShape b = tile_b(v, traits);
-    return {
+    std::vector<Term> terms = {
         {"pipeline",
          fmt::format("{} stages x ({} x {} + {} x {}) rows x 128 bytes", v[kStages], a.slabs,
                      a.rows, b.slabs, b.rows),
@@ -190,8 +227,15 @@ class Wgmma final : public GemmTwin {
                      storage_bytes(traits.out_dtype)),
          l.stores_bytes},
         {"barriers", fmt::format("(2 x {} stages + 2) x 8 bytes", v[kStages]), l.barrier_bytes},
-        {"total", "", l.total()},
     };
+    if (l.sum_bytes > 0) {
+      terms.push_back({"sums",
+                       fmt::format("{} x {} x 4 bytes, beyond the pipeline that they follow",
+                                   v[kBlockM], v[kBlockN]),
+                       std::max<std::int64_t>(0, l.sum_bytes - l.ring_bytes)});
+    }
+    terms.push_back({"total", "", l.total()});
+    return terms;
   }
 
   std::vector<Term> thread_terms(const Config& config) const override {
@@ -238,14 +282,31 @@ class Wgmma final : public GemmTwin {
   ClusterShape cluster(const Config& config) const override {
     return {config.values[kClusterM], config.values[kClusterN]};
   }
-  bool persistent() const override { return true; }
+  // Parts of k are all that there is to do at once: more blocks than SMs start as there is room.
+  bool persistent(const Config& config) const override { return config.values[kSplitK] == 1; }
+
+  // No part is without a k tile unless the cluster alone has more parts than there are k tiles, and
+  // every slice of a tile has a mark in the workspace: else there are fewer clusters.
+  SplitShape split(const Config& config, const Problem& problem,
+                   std::int64_t tiles) const override {
+    const Values& v = config.values;
+    SplitShape shape{parts_of(v), 1};
+    const std::int64_t marks = kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)};
+    if (v[kSplitK] > shape.parts && tiles <= marks / shape.parts) {
+      const std::int64_t k_tiles = ceil_div(problem.k, v[kBlockK]);
+      shape.groups = static_cast<std::int32_t>(
+          std::clamp<std::int64_t>(k_tiles / shape.parts, 1, v[kSplitK] / shape.parts));
+    }
+    return shape;
+  }
 
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits& traits) const override {
     const Values& v = config.values;
     const SmemLayout l = layout_of(v, traits);
     const Roles roles = roles_of(v);
-    // The instruction names each accumulator; three operands stand before them (see wgmma_multiply.cuh).
+    // The instruction names each accumulator; three operands stand before them (see
+    // wgmma_multiply.cuh).
     std::string registers;
     std::string operands;
     for (std::int32_t i = 0; i < v[kBlockN] / 2; ++i) {
@@ -256,7 +317,10 @@ class Wgmma final : public GemmTwin {
             {"SMEM_B_BYTES", std::to_string(l.b_bytes)},
             {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
             {"SMEM_STORE_BYTES", std::to_string(l.store_bytes)},
+            {"SMEM_SUM_BYTES", std::to_string(l.sum_bytes)},
             {"CHUNK_N", std::to_string(l.chunk)},
+            {"SPLIT_PARTS", std::to_string(parts_of(v))},
+            {"MARK_BYTES", std::to_string(kWorkspaceMarkBytes)},
             {"PRODUCER_REGISTERS", std::to_string(roles.producer)},
             {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
             {"WGMMA_SHAPE", fmt::format("\"m64n{}k{}\"", v[kBlockN], step_k(traits))},
@@ -281,11 +345,19 @@ class Wgmma final : public GemmTwin {
   }
 
   void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+                      const SplitShape& split, std::uint64_t workspace,
                       LaunchPlan& plan) const override {
     const Values& v = config.values;
     const KernelTraits traits = traits_of(problem);
     WgmmaArgs whole{};
     whole.gemm = args;
+    const std::int64_t k_tiles = ceil_div(problem.k, v[kBlockK]);
+    const std::int64_t parts = std::int64_t{split.parts} * split.groups;
+    whole.part_steps = static_cast<int>(k_tiles / parts);
+    whole.longer_parts = static_cast<int>(k_tiles % parts);
+    whole.groups = split.groups;
+    whole.of_groups = reciprocal(split.groups);
+    whole.workspace = reinterpret_cast<void*>(workspace);
     static_assert(sizeof(whole) <= sizeof(plan.params));
     std::memcpy(plan.params.data(), &whole, sizeof(whole));
     plan.params_size = sizeof(whole);

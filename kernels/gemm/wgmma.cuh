@@ -6,44 +6,41 @@
 //   empty[s]   every consumer that reads stage s is done  (consumers -> producers of the cluster)
 
 __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& shared,
-                                        ClusterPlace place, u32 tiles, int k_tiles, int consumer) {
+                                        ClusterPlace place, u32 units, int k_tiles, int consumer) {
   const int warp = int(threadIdx.x / 32 % 4);
   const int first_row = PINGPONG ? 0 : consumer * kConsumerRows;
   const StageRelease release(place);
   StoreBuffer(&buffers)[2] = shared.stores[consumer * 4 + warp];
   u32 half = 0;  // of the warp's store buffers
   RingPosition at{0, 0};
-  u32 id = blockIdx.x / kCluster;
-  const u32 stride = gridDim.x / kCluster;
+  u32 id = first_unit();
+  const u32 stride = next_unit();
   if (PINGPONG && consumer == 1) {  // the two take turns, tile by tile
+    at.advance(unit_of(id, args, k_tiles).count);
     id += stride;
-    at.advance(k_tiles);
   }
   // A wait tells a stage's pass from the one before only: the other consumer's passes must be over.
   u32 turn_parity = consumer == 0 ? 1 : 0;
-  for (; id < tiles; id += PINGPONG ? 2 * stride : stride) {
-    const TileIndex tile = tile_of(id, args.gemm);
+  for (; id < units; id += PINGPONG ? 2 * stride : stride) {
+    const Unit unit = unit_of(id, args, k_tiles);
     float acc[kTilesM][kAccumulators];
     if (PINGPONG) {
       barrier_wait(shared_address(&shared.turn[consumer]), turn_parity);
       turn_parity ^= 1;
     }
-    accumulate_tile(acc, shared, at, first_row, k_tiles, release, shared.turn[1 - consumer]);
-    if (PINGPONG) at.advance(k_tiles);
+    accumulate_tile(acc, shared, at, first_row, unit.count, release, shared.turn[1 - consumer]);
+    if (PINGPONG) at.advance(unit.count);
 
-    const int row = (tile.m * CLUSTER_M + place.m) * BLOCK_M + first_row + warp * 16;
-    const int col = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
-#pragma unroll
-    for (int t = 0; t < kTilesM; ++t) {
-      store_chunks<0>(buffers, half, acc[t], args, row + t * 64, col);
-    }
+    const int row = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M + first_row + warp * 16;
+    const int col = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
+    store_tile(buffers, half, acc, args, shared, unit, row, col);
   }
   if (threadIdx.x % 32 == 0) tma_store_wait<0>();
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-#if CLUSTER_M * CLUSTER_N > 1
-    __cluster_dims__(CLUSTER_M* CLUSTER_N, 1, 1)
+#if CLUSTER_M * CLUSTER_N * SPLIT_PARTS > 1
+    __cluster_dims__(CLUSTER_M* CLUSTER_N* SPLIT_PARTS, 1, 1)
 #endif
         gemm_wgmma(const __grid_constant__ WgmmaArgs args) {
   extern __shared__ __align__(1024) u8 smem[];
@@ -71,8 +68,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     cluster_wait();
   }
 
-  const u32 tiles = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
+  u32 units = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
+  if constexpr (kGrouped) units *= args.groups;
   if (threadIdx.x == 0) open_ring(args, shared, place, k_tiles);
   if (warpgroup == 0) {
     if constexpr (PRODUCER_REGISTERS > 0) give_registers<PRODUCER_REGISTERS>();
@@ -80,11 +78,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       __syncwarp();
       block_arrive<32 + CONSUMERS * 128>();
     }
-    if (threadIdx.x == 0) produce(args, shared, place, tiles, k_tiles);
+    if (kParts > 1 || threadIdx.x == 0) produce(args, shared, place, units, k_tiles);
   } else {
     if constexpr (CONSUMER_REGISTERS > 0) take_registers<CONSUMER_REGISTERS>();
     if constexpr (kCluster == 1) block_wait<32 + CONSUMERS * 128>();
-    consume(args, shared, place, tiles, k_tiles, warpgroup - 1);
+    consume(args, shared, place, units, k_tiles, warpgroup - 1);
   }
   if constexpr (kCluster > 1) {  // no block leaves while another may still reach its barriers
     __syncwarp();

@@ -12,6 +12,13 @@ struct WgmmaArgs {
   TensorMapBytes map_b;
   TensorMapBytes map_c;
   GemmArgs gemm;  // tiles_m and tiles_n count the tiles of a cluster
+  // Where k is split: k tiles of a part, how many parts have one more, clusters that share a tile
+  // of C, and where those leave their sums.
+  int part_steps;
+  int longer_parts;
+  int groups;
+  Reciprocal of_groups;
+  void* workspace;
 };
 
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_

@@ -50,30 +50,42 @@ static_assert(STAGES >= kOpening, "the ring holds what opens it");
 
 __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
                                           ClusterPlace place, int k_tiles) {
-  const TileIndex tile = tile_of(blockIdx.x / kCluster, args.gemm);
-  const int first_m = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
-  const int first_n = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
+  const Unit unit = unit_of(first_unit(), args, k_tiles);
+  const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
+  const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
 #pragma unroll
   for (int i = 0; i < kOpening; ++i) {
-    if (i < k_tiles) load_stage(args, shared, place, u32(i), first_m, first_n, i);
+    if (i < unit.count) {
+      load_stage(args, shared, place, u32(i), first_m, first_n, unit.first + i);
+    }
   }
 }
 
-// All loads but those that opened the ring.
+// All loads but those that opened the ring, by thread 0. The others come along where the cluster
+// meets.
 __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
-                                        ClusterPlace place, u32 tiles, int k_tiles) {
-  int step = min(k_tiles, kOpening);
+                                        ClusterPlace place, u32 units, int k_tiles) {
+  int step = min(unit_of(first_unit(), args, k_tiles).count, kOpening);
   RingPosition at{0, 1};  // the first pass waits for nobody
   at.advance(u32(step));
-  for (u32 id = blockIdx.x / kCluster; id < tiles; id += gridDim.x / kCluster) {
-    const TileIndex tile = tile_of(id, args.gemm);
-    const int first_m = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
-    const int first_n = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
-    for (; step < k_tiles; ++step) {
-      barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-      load_stage(args, shared, place, at.stage, first_m, first_n, step);
-      at.advance();
+  for (u32 id = first_unit(); id < units; id += next_unit()) {
+    if (kParts == 1 || threadIdx.x == 0) {
+      const Unit unit = unit_of(id, args, k_tiles);
+      const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
+      const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
+      for (; step < unit.count; ++step) {
+        barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
+        load_stage(args, shared, place, at.stage, first_m, first_n, unit.first + step);
+        at.advance();
+      }
+      step = 0;
     }
-    step = 0;
+    if constexpr (kParts > 1) {  // the sums lie where the ring was, from the first to the second
+      __syncwarp();
+      cluster_arrive();
+      cluster_wait();
+      cluster_arrive();
+      cluster_wait();
+    }
   }
 }

@@ -43,7 +43,7 @@ __device__ __forceinline__ u32 packed(float2 v) {
 // of every 8.
 template <int kChunk>
 __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
-                                                  const float (&acc)[kAccumulators],
+                                                  const float (&acc)[kSliceAccumulators],
                                                   const GemmArgs& args, int row, int col) {
   const int lane = int(threadIdx.x % 32);
   const u32 base = shared_address(&buffer);
@@ -99,9 +99,9 @@ __device__ __forceinline__ void store_elements(const StoreBuffer& buffer, const 
 
 template <int kChunk>
 __device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& half,
-                                             const float (&acc)[kAccumulators],
+                                             const float (&acc)[kSliceAccumulators],
                                              const WgmmaArgs& args, int row, int col) {
-  if constexpr (kChunk < BLOCK_N / CHUNK_N) {
+  if constexpr (kChunk < kSliceN / CHUNK_N) {
     const bool first_lane = threadIdx.x % 32 == 0;
     StoreBuffer& buffer = buffers[half];
     half ^= 1;
@@ -121,5 +121,15 @@ __device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& hal
     }
     if (first_lane) tma_store_commit();
     store_chunks<kChunk + 1>(buffers, half, acc, args, row, col + CHUNK_N);
+  }
+}
+
+// This warp's rows of the block's tile, or of its slice.
+__device__ __forceinline__ void store_rows(StoreBuffer (&buffers)[2], u32& half,
+                                           const float (&acc)[kTilesM][kSliceAccumulators],
+                                           const WgmmaArgs& args, int row, int col) {
+#pragma unroll
+  for (int t = 0; t < kTilesM; ++t) {
+    store_chunks<0>(buffers, half, acc[t], args, row + t * 64, col);
   }
 }

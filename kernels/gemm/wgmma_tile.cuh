@@ -4,12 +4,19 @@
 //   WGMMA_SHAPE, WGMMA_REGISTERS, WGMMA_OPERANDS   the text of the instruction for this block_n
 //   PRODUCER_REGISTERS, CONSUMER_REGISTERS         per thread; 0: as launched
 //   CHUNK_N                                        columns of C that one store moves
+//   SPLIT_PARTS                                    blocks of a cluster that share a tile's k
+//   MARK_BYTES                                     of the workspace, before the sums
 //   SMEM_...                                       the layout of shared memory
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
+constexpr int kParts = SPLIT_PARTS;
+constexpr bool kGrouped = SPLIT_K > kParts;  // and clusters that share it
+static_assert(kCluster == 1 || SPLIT_K == 1, "a cluster shares loads or k");
 constexpr int kConsumerRows = PINGPONG ? BLOCK_M : BLOCK_M / CONSUMERS;
 constexpr int kTilesM = kConsumerRows / 64;  // instructions along m
 constexpr int kAccumulators = BLOCK_N / 2;   // per thread and instruction
+constexpr int kSliceN = BLOCK_N / kParts;    // columns of C that this block stores
+constexpr int kSliceAccumulators = kSliceN / 2;
 constexpr int kStageConsumers = PINGPONG ? 1 : CONSUMERS;
 
 typedef OperandTile<A_K_MAJOR, BLOCK_M> TileA;
@@ -28,8 +35,14 @@ struct StoreBuffer {
   u8 rows[16][kChunkBytes];
 };
 
+// What a cluster's parts add up, once the ring is empty.
+constexpr int kSumBytes = kParts > 1 ? BLOCK_M* BLOCK_N * 4 : 0;
+
 struct SharedMemory {
-  Stage stages[STAGES];
+  union {
+    Stage stages[STAGES];
+    u8 sums[kSumBytes > 0 ? kSumBytes : 1];
+  };
   StoreBuffer stores[CONSUMERS * 4][2];  // two per warp: one is filled while the other is stored
   u64 full[STAGES];
   u64 empty[STAGES];
@@ -39,6 +52,7 @@ struct SharedMemory {
 static_assert(sizeof(TileA) == SMEM_A_BYTES, "A tile");
 static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
 static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
+static_assert(kSumBytes == SMEM_SUM_BYTES, "sums");
 static_assert(sizeof(StoreBuffer) == SMEM_STORE_BYTES, "store buffer");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
 
@@ -55,3 +69,33 @@ struct ClusterPlace {
     n = rank / CLUSTER_M;
   }
 };
+
+// What a block works on at once: a tile of C, and of its k tiles `count` from `first` on.
+struct Unit {
+  u32 id;  // of the tile
+  TileIndex tile;
+  int group;  // which of the clusters on this tile
+  int first;
+  int count;
+};
+
+__device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, int k_tiles) {
+  Unit unit;
+  unit.id = kGrouped ? divided(index, args.of_groups) : index;
+  unit.group = kGrouped ? int(index - unit.id * args.groups) : 0;
+  unit.tile = tile_of(unit.id, args.gemm);
+  if constexpr (SPLIT_K == 1) {
+    unit.first = 0;
+    unit.count = k_tiles;
+  } else {
+    const int part = unit.group * kParts + (kParts > 1 ? int(cluster_rank()) : 0);
+    unit.first = part * args.part_steps + min(part, args.longer_parts);
+    // Where there are fewer k tiles than parts, the others load one past the end: zeros.
+    unit.count = max(args.part_steps + (part < args.longer_parts), 1);
+  }
+  return unit;
+}
+
+// The first unit of this block, and how far it is to the next.
+__device__ __forceinline__ u32 first_unit() { return blockIdx.x / (kCluster * kParts); }
+__device__ __forceinline__ u32 next_unit() { return gridDim.x / (kCluster * kParts); }

@@ -32,7 +32,7 @@ void endure(gpu::Workbench& bench, const Config& config, const Problem& problem)
     auto operands = gpu::Operands::create(bench, problem, static_cast<std::uint64_t>(draw) + 1);
     REQUIRE(operands);
     REQUIRE(operands->reserve_workspace(
-        config.kernel->resources(config, problem, device, 0).workspace_bytes));
+        bench, config.kernel->resources(config, problem, device, 0).workspace_bytes));
     const DevicePointers at = operands->pointers();
     const LaunchPlan plan = config.kernel->launch_plan(config, problem, device, at, 0);
     const auto refused = kernel->prepare(plan);

@@ -62,7 +62,7 @@ struct Subject {
 Subject subject_for(gpu::Workbench& bench, const Problem& problem, Kernel kernel) {
   auto operands = gpu::Operands::create(bench, problem, 1);
   REQUIRE(operands);
-  REQUIRE(operands->reserve_workspace(kernel.workspace_bytes()));
+  REQUIRE(operands->reserve_workspace(bench, kernel.workspace_bytes()));
   return Subject{bench, *std::move(operands), std::move(kernel)};
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/gemm/args.h"
+#include "kernels/gemm/wgmma_args.h"
 #include "test/support/catch.h"
 
 namespace autotune {
@@ -218,6 +219,133 @@ TEST_CASE("fp32 in parts is worth a sixth of bf16 where the tensor cores are the
   // A slower tensor core is waited for, whatever the warp tile.
   device.f16_bf16_tflops = 100;
   CHECK(rate("mma:block_m=32,block_n=32,warps_m=2,warps_n=2") == Approx(0.62 / 6));
+}
+
+Resources needs_of(const std::string& config, const Problem& problem) {
+  DeviceSpec device;
+  device.sm_count = 132;
+  return config_of(config).kernel->resources(config_of(config), problem, device, 0);
+}
+
+std::string broken_by(const std::string& text) {
+  const Config config = config_of(text);
+  for (const Constraint& constraint : config.kernel->constraints()) {
+    if (!constraint.holds(config.values, KernelTraits{})) return std::string(constraint.name);
+  }
+  return "";
+}
+
+WgmmaArgs wgmma_args_of(const std::string& config, const Problem& problem) {
+  const LaunchPlan plan = plan_of(config_of(config), problem);
+  WgmmaArgs args;
+  REQUIRE(plan.params_size == sizeof(args));
+  std::memcpy(&args, plan.params.data(), sizeof(args));
+  return args;
+}
+
+Problem deep(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem = product(m, n);
+  problem.k = problem.lda = problem.ldb = k;
+  return problem;
+}
+
+TEST_CASE("wgmma's parts of k are one cluster up to 8, and clusters that share a workspace above") {
+  const Problem problem = deep(256, 256, 65536);
+  const std::string tile = "wgmma:block_m=128,block_n=128,block_k=64,split_k=";
+  for (const int parts : {2, 3, 4, 5, 6, 7, 8}) {
+    const Resources r = needs_of(tile + std::to_string(parts), problem);
+    CHECK(r.cluster == parts);
+    CHECK(r.grid == 4 * parts);
+    CHECK(r.workspace_bytes == 0);
+  }
+  const auto several = [&](int parts, int cluster) {
+    const Resources r = needs_of(tile + std::to_string(parts), problem);
+    CAPTURE(parts);
+    CHECK(r.cluster == cluster);
+    CHECK(r.grid == 4 * parts);
+    CHECK(r.workspace_bytes == 65536 + 4 * (parts / cluster) * 128 * 128 * 4);
+  };
+  several(9, 1);
+  several(12, 4);
+  several(16, 8);
+  several(32, 8);
+  several(64, 8);
+  // More blocks than SMs start as there is room.
+  CHECK(needs_of(tile + "8", deep(4096, 4096, 4096)).grid == 8192);
+}
+
+TEST_CASE("every k tile belongs to one part, and none is left without unless k is too short") {
+  for (const std::int64_t k : {1, 64, 520, 576, 1000, 4096, 65536}) {
+    for (const int split : {2, 3, 7, 8, 9, 12, 16, 64}) {
+      CAPTURE(k, split);
+      const std::string text =
+          fmt::format("wgmma:block_m=64,block_n=64,block_k=64,split_k={}", split);
+      const Problem problem = deep(64, 64, k);
+      const WgmmaArgs args = wgmma_args_of(text, problem);
+      const Config config = config_of(text);
+      const Work work = config.kernel->work(config, problem, {});
+      const std::int64_t parts = work.split_k;
+      CHECK(parts == work.cluster_k * args.groups);
+      CHECK(parts <= split);
+      CHECK(needs_of(text, problem).grid == parts);
+      CHECK(args.part_steps * parts + args.longer_parts == work.k_tiles);
+      CHECK(args.longer_parts < parts);
+      CHECK((args.part_steps > 0 || args.groups == 1));
+      CHECK((needs_of(text, problem).workspace_bytes > 0) == (args.groups > 1));
+    }
+  }
+}
+
+TEST_CASE("more slices than the workspace has marks for go without it") {
+  const std::string text = "wgmma:block_m=64,block_n=64,block_k=64,split_k=16";
+  // 8 slices of 32 x 64 tiles have the last mark.
+  CHECK(needs_of(text, deep(64 * 32, 64 * 64, 4096)).workspace_bytes ==
+        65536 + 2048 * 2 * 64 * 64 * 4);
+  const Resources r = needs_of(text, deep(64 * 32, 64 * 64 + 1, 4096));
+  CHECK(r.workspace_bytes == 0);
+  CHECK(r.grid == 32 * 65 * 8);
+  CHECK(wgmma_args_of(text, deep(64 * 32, 64 * 64 + 1, 4096)).groups == 1);
+  // And no sum overflows.
+  CHECK(needs_of("wgmma:block_m=1,block_n=1,split_k=8", deep(kMost, kMost, 64)).grid ==
+        std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("what splits k shares no loads, takes no turns, and stores whole pieces of 8 columns") {
+  const std::string tile = "wgmma:block_m=128,block_n=96,block_k=64,consumers=2,";
+  CHECK(broken_by(tile + "split_k=4").empty());
+  CHECK(broken_by(tile + "split_k=36").empty());
+  CHECK(broken_by(tile + "split_k=9").empty());
+  CHECK(broken_by(tile + "split_k=8") == "split_columns");
+  CHECK(broken_by(tile + "split_k=16") == "split_columns");
+  CHECK(broken_by(tile + "split_k=2,cluster_m=2") == "split_alone");
+  CHECK(broken_by(tile + "split_k=2,cluster_n=2") == "split_alone");
+  CHECK(broken_by(tile + "split_k=2,pingpong=1") == "split_alone");
+}
+
+TEST_CASE("the sums lie where the ring was, and take more room where it is smaller") {
+  const auto smem = [](const std::string& rest) {
+    return needs_of("wgmma:block_m=128,block_n=256,block_k=64,consumers=2," + rest,
+                    deep(128, 256, 4096))
+        .smem_bytes;
+  };
+  const std::int64_t ring = 2 * (128 + 256) * 128;
+  const std::int64_t rest = 8 * 2 * 16 * 128 + 8 * 6;  // store buffers and barriers
+  CHECK(smem("stages=2,split_k=1") == ring + rest);
+  CHECK(smem("stages=2,split_k=2") == 128 * 256 * 4 + rest);
+  CHECK(smem("stages=2,split_k=9") == ring + rest);  // every part by itself
+  CHECK(smem("stages=4,split_k=2") == 2 * ring + rest + 8 * 4);
+  const Config config = config_of("wgmma:block_m=128,block_n=256,block_k=64,stages=2,split_k=2");
+  const std::vector<Term> terms = config.kernel->smem_terms(config, KernelTraits{});
+  std::int64_t sum = 0;
+  for (const Term& term : terms) {
+    if (term.label != "total") sum += term.value;
+  }
+  CHECK(sum == terms.back().value);
+  CHECK(sum == smem("stages=2,split_k=2"));
+  // A slice of 32 columns is stored in rows of 64 bytes.
+  const Config narrow = config_of("wgmma:block_m=128,block_n=256,block_k=64,split_k=8");
+  CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].box_inner == 32);
+  CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].swizzle_bytes == 64);
 }
 
 }  // namespace

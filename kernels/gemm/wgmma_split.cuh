@@ -1,0 +1,133 @@
+// Split k: the sum of all parts of a tile of C, always in the same order. The blocks of a cluster
+// read each other's accumulators and add up a slice of columns each; where several clusters share
+// the tile, the last one to come adds up what all of them left in the workspace. Nobody waits for a
+// block that may not run yet.
+//
+// In both places a thread's accumulators lie in pieces of four, beside those of its neighbours, so
+// that it finds its own places of C in what the others left.
+
+constexpr int kPieces = BLOCK_N / 8;  // of a thread, per instruction along m
+constexpr int kSlicePieces = kSliceN / 8;
+constexpr u32 kPieceStride = CONSUMERS * 128 * 16;  // bytes from one of its pieces to the next
+static_assert(kSlicePieces * kParts == kPieces, "slices are whole pieces");
+static_assert(kSumBytes == 0 || kSumBytes == kTilesM * kPieces * kPieceStride, "sums");
+
+// Rows past the end of C are neither exchanged nor stored: often most of a tile. One warp's rows
+// of an instruction are 16 from `row` on.
+__device__ __forceinline__ bool has_rows(const WgmmaArgs& args, int row, int t) {
+  return exists(row + t * 64, args.gemm.m);
+}
+
+__device__ __forceinline__ void add_piece(float* sum, float4 piece, bool first) {
+  sum[0] = first ? piece.x : sum[0] + piece.x;
+  sum[1] = first ? piece.y : sum[1] + piece.y;
+  sum[2] = first ? piece.z : sum[2] + piece.z;
+  sum[3] = first ? piece.w : sum[3] + piece.w;
+}
+
+// Adds this block's slice over the cluster. Each begins with its own part and goes round from
+// there, so that no block is read by all at once. The cluster must meet once more before shared
+// memory serves anything else: the caller waits for that.
+__device__ __forceinline__ void add_cluster(float (&slice)[kTilesM][kSliceAccumulators],
+                                            const float (&acc)[kTilesM][kAccumulators],
+                                            const WgmmaArgs& args, SharedMemory& shared, int row) {
+  const u32 mine = shared_address(&shared.sums) + (threadIdx.x - 128) * 16;
+  block_wait<CONSUMERS * 128>();  // no consumer reads the ring any more
+#pragma unroll
+  for (int t = 0; t < kTilesM; ++t) {
+    if (!has_rows(args, row, t)) continue;
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) {
+      const float* piece = &acc[t][p * 4];
+      store_shared_floats(mine + (t * kPieces + p) * kPieceStride,
+                          float4{piece[0], piece[1], piece[2], piece[3]});
+    }
+  }
+  cluster_arrive();
+  cluster_wait();
+  const u32 rank = cluster_rank();
+#pragma unroll
+  for (int i = 0; i < kParts; ++i) {
+    const u32 part = rank + i < kParts ? rank + i : rank + i - kParts;
+    const u32 theirs = cluster_address(mine, part) + rank * kSlicePieces * kPieceStride;
+#pragma unroll
+    for (int t = 0; t < kTilesM; ++t) {
+      if (!has_rows(args, row, t)) continue;
+#pragma unroll
+      for (int p = 0; p < kSlicePieces; ++p) {
+        add_piece(&slice[t][p * 4], load_cluster_floats(theirs + (t * kPieces + p) * kPieceStride),
+                  i == 0);
+      }
+    }
+  }
+  fence_async_proxy_cluster();  // the copy engine may be the next to write there
+  cluster_arrive();
+}
+
+// Adds a slice over the clusters that share its tile. True for the last of them to come: it has the
+// sum. Each slice has a mark of its own in the workspace, which counts those that came; it is 0
+// before a launch and behind it.
+__device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumulators],
+                                           const WgmmaArgs& args, const Unit& unit, u32 rank,
+                                           int row) {
+  constexpr u32 kSliceBytes = kTilesM * kSlicePieces * kPieceStride;
+  const u32 at = unit.id * kParts + rank;
+  u8* workspace = static_cast<u8*>(args.workspace);
+  u32* mark = reinterpret_cast<u32*>(workspace) + at;
+  u8* sums =
+      workspace + MARK_BYTES + u64(at) * args.groups * kSliceBytes + (threadIdx.x - 128) * 16;
+  float4* mine = reinterpret_cast<float4*>(sums + u64(unit.group) * kSliceBytes);
+  constexpr int kStride = kPieceStride / sizeof(float4);
+#pragma unroll
+  for (int t = 0; t < kTilesM; ++t) {
+    if (!has_rows(args, row, t)) continue;
+#pragma unroll
+    for (int p = 0; p < kSlicePieces; ++p) {
+      const float* piece = &slice[t][p * 4];
+      mine[(t * kSlicePieces + p) * kStride] = float4{piece[0], piece[1], piece[2], piece[3]};
+    }
+  }
+  block_wait<CONSUMERS * 128>();
+  bool last = false;
+  if (threadIdx.x == 128) {
+    __threadfence();
+    last = atomicAdd(mark, 1) == args.groups - 1;
+    if (last) *mark = 0;
+    __threadfence();
+  }
+  if (!block_any<CONSUMERS * 128>(last)) return false;
+#pragma unroll 4
+  for (int g = 0; g < args.groups; ++g) {
+    const float4* theirs = reinterpret_cast<const float4*>(sums + u64(g) * kSliceBytes);
+#pragma unroll
+    for (int t = 0; t < kTilesM; ++t) {
+      if (!has_rows(args, row, t)) continue;
+#pragma unroll
+      for (int p = 0; p < kSlicePieces; ++p) {
+        add_piece(&slice[t][p * 4], __ldcg(theirs + (t * kSlicePieces + p) * kStride), g == 0);
+      }
+    }
+  }
+  return true;
+}
+
+// Rows of C from this block's accumulators: all there is to them, or a part of the sum.
+template <int kCount>
+__device__ __forceinline__ void store_tile(StoreBuffer (&buffers)[2], u32& half,
+                                           float (&acc)[kTilesM][kCount], const WgmmaArgs& args,
+                                           SharedMemory& shared, const Unit& unit, int row,
+                                           int col) {
+  if constexpr (SPLIT_K == 1) {
+    store_rows(buffers, half, acc, args, row, col);
+  } else if constexpr (kParts == 1) {
+    if (add_groups(acc, args, unit, 0, row)) store_rows(buffers, half, acc, args, row, col);
+  } else {
+    float slice[kTilesM][kSliceAccumulators];
+    add_cluster(slice, acc, args, shared, row);
+    const u32 rank = cluster_rank();
+    bool complete = true;
+    if constexpr (kGrouped) complete = add_groups(slice, args, unit, rank, row);
+    if (complete) store_rows(buffers, half, slice, args, row, col + int(rank) * kSliceN);
+    cluster_wait();
+  }
+}
