@@ -24,7 +24,7 @@ constexpr Parameter kParameters[] = {
     {"stages", 2, 64, 4, false, "k tiles in flight"},
     {"cut_stages", 2, 64, 2, false, "k tiles of B that are held in parts"},
     {"chains", 1, 2, 2, false, "parts of the columns that are added up in turn"},
-    {"cutters", 1, 15, 3, false, "warps that cut B into parts"},
+    {"cutters", 3, 7, 3, false, "warps that cut B into parts"},
     kRaster,
     kSwizzle,
 };
@@ -83,8 +83,6 @@ constexpr Constraint kConstraints[] = {
      }},
     {"slab", "block_k must be 32: tensor cores may not add up more before it is rounded",
      [](const Values& v, const KernelTraits&) { return v[kBlockK] == kSlabElements; }},
-    {"cutting_warps", "cutters must be 3 to 7: one or two warpgroups, less the warp that loads",
-     [](const Values& v, const KernelTraits&) { return v[kCutters] >= 3 && v[kCutters] <= 7; }},
 };
 
 // Shared memory: the ring of stages, each A then B as they come from memory; the ring of B's parts;
@@ -152,6 +150,7 @@ class WgmmaFp32 final : public GemmTwin {
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
+    if (traits.exact_fp32) return kExactByFfma;
     if (!device.limits.has(Feature::wgmma)) {
       return fmt::format("{} has no warpgroup matrix instruction", device.limits.arch);
     }

@@ -71,7 +71,7 @@ struct Consumer {
   Ring<CUT_STAGES> cut{0, 0};
 
   __device__ __forceinline__ Consumer(SharedMemory& memory, int first_row)
-      : shared(memory), fragment(fragment_offset(first_row)) {}
+      : shared(memory), fragment(fp32_fragment(A_K_MAJOR, first_row, int(threadIdx.x % 32))) {}
 
   __device__ __forceinline__ static void release(u64& empty) {
     if (threadIdx.x % 32 == 0) barrier_arrive(shared_address(&empty));

@@ -62,27 +62,12 @@ __device__ __forceinline__ uint4 load_shared_16(u32 address) {
   return value;
 }
 
-// 8 rows of B in shared memory: 1024 bytes of fp32, 512 of each part. A lane takes 32 bytes of a
-// row, the lanes of a quarter the same of all 8 rows: under both swizzles they meet in no bank.
-struct RowGroup {
-  u32 raw[2];
-  u32 part;
-
-  __device__ __forceinline__ RowGroup() {
-    const u32 row = threadIdx.x % 8;
-    const u32 piece = threadIdx.x % 32 / 8;  // 16 bytes of a part
-    raw[0] = row * 128 + ((piece * 2 ^ row) << 4);
-    raw[1] = raw[0] ^ 16;
-    part = row * 64 + ((piece ^ row / 2) << 4);
-  }
-};
-
-__device__ __forceinline__ void cut_rows(u32 raw, u32 parts, const RowGroup& group, u32& lost) {
-  const uint4 first = load_shared_16(raw + group.raw[0]);
-  const uint4 second = load_shared_16(raw + group.raw[1]);
+// A lane's share of 8 rows of B, from the address of its fp32 to that of its parts.
+__device__ __forceinline__ void cut_rows(u32 source, u32 target, u32& lost) {
+  const uint4 first = load_shared_16(source);
+  const uint4 second = load_shared_16(source ^ 16);
   const Parts p[4] = {cut(first.x, first.y, lost), cut(first.z, first.w, lost),
                       cut(second.x, second.y, lost), cut(second.z, second.w, lost)};
-  const u32 target = parts + group.part;
   store_shared_16(target, uint4{p[0].hi, p[1].hi, p[2].hi, p[3].hi});
   store_shared_16(target + sizeof(CutTile), uint4{p[0].mid, p[1].mid, p[2].mid, p[3].mid});
   store_shared_16(target + 2 * sizeof(CutTile), uint4{p[0].lo, p[1].lo, p[2].lo, p[3].lo});
@@ -91,8 +76,7 @@ __device__ __forceinline__ void cut_rows(u32 raw, u32 parts, const RowGroup& gro
 // B's stages, one after the other, of all tiles of the block; `warp` counts the warps that cut.
 __device__ __forceinline__ void cut_stages(SharedMemory& shared, u32 tiles, int k_tiles, int warp) {
   constexpr int kGroups = sizeof(TileB) / 1024;
-  const RowGroup group;
-  const bool first_lane = threadIdx.x % 32 == 0;
+  const int lane = int(threadIdx.x % 32);
   Ring<STAGES> from{0, 0};
   Ring<CUT_STAGES> to{0, 1};  // the first pass waits for nobody
   for (u32 id = blockIdx.x; id < tiles; id += gridDim.x) {
@@ -100,16 +84,16 @@ __device__ __forceinline__ void cut_stages(SharedMemory& shared, u32 tiles, int 
     for (int i = 0; i < k_tiles; ++i) {
       barrier_wait(shared_address(&shared.full[from.stage]), from.parity);
       barrier_wait(shared_address(&shared.cut_empty[to.stage]), to.parity);
-      const u32 raw = shared_address(&shared.stages[from.stage].b);
-      const u32 parts = shared_address(&shared.cuts[to.stage]);
+      const u32 raw = shared_address(&shared.stages[from.stage].b) + fp32_rows_source(lane);
+      const u32 parts = shared_address(&shared.cuts[to.stage]) + fp32_rows_target(lane);
 #pragma unroll 2
       for (int g = warp; g < kGroups; g += CUTTERS) {
-        cut_rows(raw + g * 1024, parts + g * 512, group, lost);
+        cut_rows(raw + g * 1024, parts + g * 512, lost);
       }
       if (any_lost(lost)) shared.lost[to.stage] = id;
       fence_async_proxy();  // the matrix instruction reads what was written here
       __syncwarp();
-      if (first_lane) {
+      if (lane == 0) {
         barrier_arrive(shared_address(&shared.empty[from.stage]));
         barrier_arrive(shared_address(&shared.cut_full[to.stage]));
       }

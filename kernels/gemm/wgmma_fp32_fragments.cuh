@@ -6,44 +6,20 @@ struct Fragments {
   u32 parts[kParts][kMultipliesK][4];
 };
 
-// The row of the first 8 that a lane of the warp multiplies, and stores. The instruction does not
-// care which it is: this order keeps reads of A from meeting in a bank.
-__device__ __forceinline__ int row_of_lane() {
-  const int group = int(threadIdx.x % 32 / 4);
-  return (group * 2 & 6) | group / 4;
-}
-
-// Byte offset in A's tile of the thread's first element, `first_row` being its warp's.
-__device__ __forceinline__ u32 fragment_offset(int first_row) {
-  const int row = row_of_lane();
-  const int pair = int(threadIdx.x % 4);
-  if constexpr (A_K_MAJOR) {
-    return u32((first_row + row) * 128 + ((pair / 2 ^ row) << 4) + pair % 2 * 8);
-  } else {
-    const int m = first_row + row;
-    const int chunk = m % kSlabElements / 4 ^ pair * 2;
-    return u32(m / kSlabElements * TileA::kSlabBytes + pair * 2 * 128 + (chunk << 4) + m % 4 * 4);
-  }
-}
-
 // Two elements that follow each other along k: the first two of 8 in half `half` of instruction
 // `step`, `lower` for the row 8 further down. `first` is the address of the thread's first element.
 __device__ __forceinline__ uint2 load_pair(u32 first, int step, int half, int lower) {
+  const u32 at = fp32_fragment_element(A_K_MAJOR, first, step, half, lower, 0);
   uint2 pair;
   if constexpr (A_K_MAJOR) {
-    const u32 address = (first ^ u32(step * 4 + half * 2) << 4) + lower * 8 * 128;
     asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];\n"
                  : "=r"(pair.x), "=r"(pair.y)
-                 : "r"(address)
+                 : "r"(at)
                  : "memory");
   } else {
-    const u32 row = first ^ u32(lower * 2) << 4;
-    const u32 further = u32(step * 16 + half * 8) * 128;
-    asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(pair.x) : "r"(row + further) : "memory");
-    asm volatile("ld.shared.b32 %0, [%1];\n"
-                 : "=r"(pair.y)
-                 : "r"((row ^ 16) + further + 128)
-                 : "memory");
+    const u32 behind = fp32_fragment_element(A_K_MAJOR, first, step, half, lower, 1);
+    asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(pair.x) : "r"(at) : "memory");
+    asm volatile("ld.shared.b32 %0, [%1];\n" : "=r"(pair.y) : "r"(behind) : "memory");
   }
   return pair;
 }

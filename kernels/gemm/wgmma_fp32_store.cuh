@@ -9,7 +9,8 @@ struct Place {
 __device__ __forceinline__ Place place_of(int index) {
   const int lane = int(threadIdx.x % 32);
   const int warp = int(threadIdx.x / 32 % 4);
-  return {warp * 16 + row_of_lane() + index / 2 % 2 * 8, index / 4 * 8 + lane % 4 * 2 + index % 2};
+  return {warp * 16 + fp32_row_of_lane(lane) + index / 2 % 2 * 8,
+          index / 4 * 8 + lane % 4 * 2 + index % 2};
 }
 
 __device__ __forceinline__ void store_element(const GemmArgs& args, i64 index, float sum) {

@@ -92,8 +92,9 @@ TEST_CASE("kernels that do not serve the problem are named, and none is nothing_
   Problem exact = gemm(64, 64, 64, DType::fp32);
   exact.exact_fp32 = true;
   const Plan by_ffma = plan_on("nvidia-h200", exact);
-  REQUIRE(by_ffma.unsupported.size() == 2);
-  CHECK(by_ffma.unsupported[1] == "mma: --exact-fp32 asks for FFMA");
+  REQUIRE(by_ffma.unsupported.size() == 3);
+  CHECK(by_ffma.unsupported[1] == "wgmma_fp32: --exact-fp32 asks for FFMA");
+  CHECK(by_ffma.unsupported[2] == "mma: --exact-fp32 asks for FFMA");
   const auto turing = make_plan(gemm(64, 64, 64), device_named("tesla-t4"), gemm_space(), Limits{});
   REQUIRE_FALSE(turing);
   CHECK(turing.error().code == ErrorCode::nothing_fits);

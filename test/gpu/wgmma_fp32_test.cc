@@ -1,0 +1,191 @@
+// wgmma_fp32 beside the same sums by FFMA and in fp64: layouts, ragged edges, every alignment of C,
+// and the inputs whose parts are not the whole.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "test/gpu/given_gemm.h"
+
+using namespace autotune;
+using test::GivenMatrices;
+
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr const char* kConfigs[] = {
+    "wgmma_fp32:block_m=64,block_n=24,stages=4,cut_stages=2,chains=1,cutters=3",
+    "wgmma_fp32:block_m=128,block_n=64,stages=4,cut_stages=3,chains=2,cutters=7",
+    "wgmma_fp32:block_m=192,block_n=80,stages=2,cut_stages=2,chains=1,cutters=3",
+    "wgmma_fp32:block_m=128,block_n=128,stages=3,cut_stages=2,chains=2,cutters=3",
+};
+constexpr const char* kFfma =
+    "simt:block_m=64,block_n=64,block_k=16,stages=3,thread_m=8,thread_n=4,min_blocks=1";
+
+Config config_of(const char* text) { return parse_config(text, *find_family("gemm")).value(); }
+
+// The workbench, where the GPU has the kernel's instruction.
+gpu::Workbench* hopper() {
+  gpu::Workbench* bench = test::workbench();
+  if (bench != nullptr && bench->gpu().spec.limits.has(Feature::wgmma)) return bench;
+  return nullptr;
+}
+
+// Rows of A and B start on 16 bytes, those of C anywhere.
+Problem product(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout) {
+  Problem p = test::gemm(m, n, k, DType::fp32, layout);
+  p.lda = (p.lda + 3) / 4 * 4;
+  p.ldb = (p.ldb + 3) / 4 * 4;
+  return p;
+}
+
+template <typename Draw>
+Values drawn(std::int64_t count, std::uint64_t seed, Draw draw) {
+  std::mt19937_64 random(seed);
+  Values values(static_cast<std::size_t>(count));
+  for (float& value : values) value = static_cast<float>(draw(random));
+  return values;
+}
+double normal(std::mt19937_64& random) { return std::normal_distribution<double>()(random); }
+
+template <typename Draw>
+GivenMatrices made(const Problem& p, Draw draw) {
+  return {drawn(p.m * p.k, 1, draw), drawn(p.k * p.n, 2, draw),
+          p.beta != 0 ? drawn(p.m * p.n, 3, draw) : Values()};
+}
+
+// Root mean square of the errors against fp64, each relative to the absolute values added up.
+double error_of(const Values& values, const Problem& p, const GivenMatrices& given) {
+  double squares = 0;
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    for (std::int64_t column = 0; column < p.n; ++column) {
+      double sum = 0;
+      double size = 0;
+      for (std::int64_t k = 0; k < p.k; ++k) {
+        const double product = double{given.a[static_cast<std::size_t>(row * p.k + k)]} *
+                               given.b[static_cast<std::size_t>(k * p.n + column)];
+        sum += product;
+        size += std::abs(product);
+      }
+      const auto at = static_cast<std::size_t>(row * p.n + column);
+      const double c = p.beta == 0 ? 0 : p.beta * given.c[at];
+      const double error =
+          (values[at] - (p.alpha * sum + c)) / (std::abs(p.alpha) * size + std::abs(c));
+      squares += error * error;
+    }
+  }
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+void check_near(gpu::Workbench& bench, const Problem& p, const GivenMatrices& given) {
+  const double allowed = 2 * error_of(test::run_given(bench, config_of(kFfma), p, given), p, given);
+  for (const char* text : kConfigs) {
+    INFO(describe(p) << " with " << text);
+    CHECK(error_of(test::run_given(bench, config_of(text), p, given), p, given) <= allowed);
+  }
+}
+
+bool same_number(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// Where FFMA's number is none, or everywhere, the very same.
+void check_same(gpu::Workbench& bench, const Problem& p, const GivenMatrices& given,
+                bool everywhere) {
+  const Values ffma = test::run_given(bench, config_of(kFfma), p, given);
+  for (const char* text : kConfigs) {
+    const Values values = test::run_given(bench, config_of(text), p, given);
+    int others = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const bool must = everywhere || !std::isfinite(ffma[i]) || !std::isfinite(values[i]);
+      others += must && !same_number(values[i], ffma[i]) ? 1 : 0;
+    }
+    INFO(describe(p) << " with " << text);
+    CHECK(others == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("wgmma_fp32 in every layout, ragged, whatever the rows of C start on", "[spread]") {
+  gpu::Workbench* bench = hopper();
+  if (bench == nullptr) return;
+  for (const Layout layout : test::kAllLayouts) {
+    for (const std::int64_t gap : {0, 1, 3}) {  // C's rows start on 4, 8 and 16 bytes
+      Problem p = product(203, 77, 101, layout);
+      p.ldc += gap;
+      p.alpha = -0.75;
+      p.beta = gap == 0 ? 0 : 2;
+      check_near(*bench, p, made(p, normal));
+    }
+    check_near(*bench, product(1, 8, 1, layout), made(product(1, 8, 1, layout), normal));
+  }
+}
+
+TEST_CASE("wgmma_fp32 is as near to fp64 as FFMA") {
+  gpu::Workbench* bench = hopper();
+  if (bench == nullptr) return;
+  for (const std::int64_t k : {32, 1000, 4096, 16384}) {
+    const Problem p = product(72, 88, k, Layout::tn);
+    check_near(*bench, p, made(p, normal));
+    check_near(*bench, p, made(p, [](auto& random) { return std::abs(normal(random)); }));
+    check_near(*bench, p, made(p, [](auto& random) {
+      return normal(random) * std::exp2(std::uniform_real_distribution<double>(-20, 20)(random));
+    }));
+  }
+}
+
+TEST_CASE("wgmma_fp32 hands on infinities and NaN, and overflows, as FFMA does") {
+  gpu::Workbench* bench = hopper();
+  if (bench == nullptr) return;
+  const Problem p = product(150, 100, 300, Layout::tn);
+  GivenMatrices given = made(p, normal);
+  given.a[300 * 5 + 7] = std::numeric_limits<float>::infinity();
+  given.b[100 * 100 + 3] = std::numeric_limits<float>::quiet_NaN();
+  given.b[100 * 299 + 71] = -std::numeric_limits<float>::infinity();
+  check_same(*bench, p, given, false);
+  check_same(*bench, p, made(p, [](auto& random) { return normal(random) * 0x1p63; }), false);
+}
+
+TEST_CASE("wgmma_fp32 gives the numbers of FFMA where elements or sums are tiny") {
+  gpu::Workbench* bench = hopper();
+  if (bench == nullptr) return;
+  for (const Layout layout : {Layout::tn, Layout::nt}) {
+    const Problem p = product(150, 100, 300, layout);
+    for (const bool of_a : {true, false}) {
+      GivenMatrices given = made(p, normal);
+      for (float& value : given.a) value *= of_a ? 0x1p-128F : 0x1p100F;
+      for (float& value : given.b) value *= of_a ? 0x1p100F : 0x1p-128F;
+      check_same(*bench, p, given, true);
+    }
+    check_same(*bench, p, made(p, [](auto& random) { return normal(random) * 0x1p-68; }), true);
+  }
+}
+
+TEST_CASE("wgmma_fp32's rings turn over many tiles", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr || hopper() == nullptr) return;
+  const DeviceSpec& device = measurer->gpu().spec;
+  for (const Layout layout : {Layout::tn, Layout::nt}) {
+    for (const std::int64_t k : {20, 96, 1028}) {  // fewer k tiles than stages, as many, more
+      const Problem problem = test::gemm(3100, 2508, k, DType::fp32, layout);
+      for (const char* text : kConfigs) {
+        const Config config = config_of(text);
+        const gpu::CompiledCode& code = test::compiled_once(config, problem, device);
+        INFO(describe(problem) << " with " << text << code.log);
+        REQUIRE(code.ok);
+        worker::MeasureRequest request;
+        request.problem = problem;
+        request.config = to_string(config);
+        request.cubin = code.cubin;
+        request.actual = code.actual;
+        request.options.max_samples = 1;
+        const auto reply = measurer->measure(request);
+        INFO(reply.log);
+        CHECK(reply.outcome == Outcome::ok);
+        REQUIRE(!measurer->lost());
+      }
+    }
+  }
+}
