@@ -1,4 +1,5 @@
-// `autotune bench`: the known winners (or one config) timed, alone or against cuBLAS.
+// `autotune bench`: the known winners (or one config) timed, alone or against cuBLAS, another
+// config or another cache's winners.
 #include <fmt/format.h>
 
 #include <optional>
@@ -6,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "autotune/cli/bench_baseline.h"
 #include "autotune/cli/bench_text.h"
 #include "autotune/cli/command.h"
 #include "autotune/cli/config_choice.h"
@@ -28,18 +30,14 @@ struct Choice {
   std::vector<std::string> matches;
 };
 
-Expected<tune::BenchOptions> read_bench_options(const Options& options) {
+Expected<tune::BenchOptions> read_bench_options(const Options& options,
+                                                const BenchBaseline& baseline) {
   tune::BenchOptions bench;
-  if (options.baseline == "cublas") {
-    bench.baseline = true;
-  } else if (!options.baseline.empty() && options.baseline != "none") {
-    return fail(ErrorCode::bad_input,
-                fmt::format("--baseline: '{}' is not one of cublas, none", options.baseline));
-  }
+  bench.baseline = baseline.cublas;
   if (!options.sustain.empty()) {
     const auto seconds = read_real("--sustain", options.sustain, 0.001);
     if (!seconds) return tl::unexpected(seconds.error());
-    if (!bench.baseline) {
+    if (!baseline.any()) {
       return fail(ErrorCode::bad_input,
                   "--sustain compares with a baseline: add --baseline cublas");
     }
@@ -59,7 +57,7 @@ Expected<Choice> choose_given(const std::string& text, const Request& request,
   Choice choice;
   for (const Problem& problem : request.problems) {
     const auto plan = search::make_plan(problem, device, *bounds.space, bounds.limits);
-    const auto config = choose_config(text, *request.family, plan ? &*plan : nullptr);
+    const auto config = choose_config("--config", text, *request.family, plan ? &*plan : nullptr);
     if (!config) return tl::unexpected(config.error());
     choice.items.push_back({problem, *config});
     choice.matches.emplace_back("given");
@@ -84,7 +82,9 @@ Expected<Choice> choose_known(const lookup::Sources& sources, const Request& req
 Expected<int> run(const Options& options, Output& output) {
   const auto request = read_request(options, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
-  auto bench_options = read_bench_options(options);
+  const auto baseline = read_bench_baseline(options, *request->family);
+  if (!baseline) return tl::unexpected(baseline.error());
+  auto bench_options = read_bench_options(options, *baseline);
   if (!bench_options) return tl::unexpected(bench_options.error());
   auto limits = read_limits(options, *request->family);
   if (!limits) return tl::unexpected(limits.error());
@@ -94,7 +94,7 @@ Expected<int> run(const Options& options, Output& output) {
   const lookup::Bounds bounds{&*space, *std::move(limits)};
   if (!options.config.empty()) {
     // A slip in it is told before a GPU is asked for.
-    const auto config = choose_config(options.config, *request->family, nullptr);
+    const auto config = choose_config("--config", options.config, *request->family, nullptr);
     if (!config) return tl::unexpected(config.error());
   }
   const auto device = choose_device(options, Need::gpu);
@@ -104,10 +104,13 @@ Expected<int> run(const Options& options, Output& output) {
   cache::Store* store = *opened ? &**opened : nullptr;
   lookup::Sources sources{store, io::tuned_entries()};
   sources.left_out = options.left_out;
-  const auto choice = options.config.empty()
-                          ? choose_known(sources, *request, device->spec, bounds)
-                          : choose_given(options.config, *request, device->spec, bounds);
+  auto choice = options.config.empty()
+                    ? choose_known(sources, *request, device->spec, bounds)
+                    : choose_given(options.config, *request, device->spec, bounds);
   if (!choice) return tl::unexpected(choice.error());
+  const auto added =
+      add_baselines(*baseline, *request->family, device->spec, bounds, output, choice->items);
+  if (!added) return tl::unexpected(added.error());
 
   const Interrupt interrupt;
   StatusLine line(output);
@@ -135,12 +138,14 @@ Expected<int> run(const Options& options, Output& output) {
 
 const Command kBenchCommand = {
     "bench",
-    "Time the known winners of problems, alone or against cuBLAS",
+    "Time the known winners of problems, alone or against cuBLAS or other configs",
     "  autotune bench gemm --m 4096 --n 4096 --k 4096 --baseline cublas\n"
     "  autotune bench --suite gemm --baseline cublas --json bench.json\n"
     "  autotune bench gemm --m 8192 --n 8192 --k 8192 --baseline cublas --sustain 2\n"
     "  autotune bench --suite gemm --baseline cublas --left-out\n"
-    "  autotune bench gemm --m 4096 --n 4096 --k 4096 --config mma:block_m=128,block_n=256",
+    "  autotune bench gemm --m 4096 --n 4096 --k 4096 --config mma:block_m=128,block_n=256\n"
+    "  autotune bench gemm --m 4096 --n 4096 --k 4096 --baseline mma:block_m=128,block_n=256\n"
+    "  autotune bench --suite gemm --baseline before.db",
     kFamily | kSuite | kProblem | kConfig | kDevice | kSpace | kMaxSms | kJobs | kSeed | kBench |
         kLeftOut | kCache | kOutput,
     run,

@@ -5,8 +5,8 @@
 
 namespace autotune::cli {
 
-Expected<Config> choose_config(const std::string& text, const Family& family,
-                               const search::Plan* plan) {
+Expected<Config> choose_config(std::string_view option, const std::string& text,
+                               const Family& family, const search::Plan* plan) {
   const std::string_view kernel = std::string_view(text).substr(0, text.find(':'));
   const Config* defaults = nullptr;
   if (plan != nullptr) {
@@ -16,7 +16,7 @@ Expected<Config> choose_config(const std::string& text, const Family& family,
     if (best != plan->survivors.end()) defaults = &best->config;
   }
   auto config = parse_config(text, family, defaults);
-  if (!config) config.error().message.insert(0, "--config ");
+  if (!config) config.error().message.insert(0, std::string(option) + ' ');
   return config;
 }
 

@@ -1,7 +1,8 @@
-// --config: a config as the user wrote it, completed.
+// A config as the user wrote it, completed.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "autotune/types.h"
 #include "kernels/kernel.h"
@@ -10,8 +11,9 @@
 namespace autotune::cli {
 
 // Omitted parameters take the values of the best predicted survivor of the same kernel in `plan`
-// (null: nothing fits), else the parameters' own defaults. bad_input as parse_config.
-Expected<Config> choose_config(const std::string& text, const Family& family,
-                               const search::Plan* plan);
+// (null: nothing fits), else the parameters' own defaults. bad_input as parse_config, with the
+// option's name before it.
+Expected<Config> choose_config(std::string_view option, const std::string& text,
+                               const Family& family, const search::Plan* plan);
 
 }  // namespace autotune::cli

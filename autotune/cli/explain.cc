@@ -34,7 +34,7 @@ Expected<int> run(const Options& options, Output& output) {
   const search::Plan* found = plan ? &*plan : nullptr;
   const auto config = options.config.empty()
                           ? Expected<Config>(found->default_config().config)
-                          : choose_config(options.config, *request->family, found);
+                          : choose_config("--config", options.config, *request->family, found);
   if (!config) return tl::unexpected(config.error());
   const std::string refusal = config->kernel->unsupported(traits_of(problem), device->spec);
   if (!refusal.empty()) {

@@ -73,8 +73,10 @@ const TextOption kTextOptions[] = {
      "random; evolution"},
     {kJobs, kGroupRun, "--jobs", "N", &Options::jobs, "Compile workers (default: one per core)"},
     {kSeed, kGroupRun, "--seed", "N", &Options::seed, "Seed of samples and inputs (default 1)"},
-    {kBench, kGroupRun, "--baseline", "NAME", &Options::baseline,
-     "Time this beside ours, interleaved: cublas, or none (default)"},
+    {kBench, kGroupRun, "--baseline", "cublas|none|CONFIG|FILE", &Options::baseline,
+     "Time this beside ours, interleaved: cublas, another config, or the winners of another "
+     "cache's "
+     "file; none (default)"},
     {kBench, kGroupRun, "--sustain", "SECONDS", &Options::sustain,
      "With --baseline: keep both busy by turns, without a pause, for so long per problem"},
     {kCacheArgs, kGroupRun, "ACTION", "", &Options::action,

@@ -28,27 +28,22 @@ class Bench {
   // Checks every item and has its code made; nothing that cannot run is compiled.
   void prepare() {
     for (std::size_t i = 0; i < items_.size(); ++i) {
-      const auto& [problem, config] = items_[i];
-      const KernelTraits traits = traits_of(problem);
+      const BenchItem& item = items_[i];
       BenchRow row;
-      row.problem = problem;
-      row.config = config;
-      Resources needed;
-      const std::string refused = config.kernel->unsupported(traits, device_);
-      if (!refused.empty()) {
-        row.outcome = Outcome::pruned;
-        row.log = std::string(config.kernel->name()) + " cannot serve this problem: " + refused;
-      } else {
-        row.verdict = search::check(config, problem, traits, device_, limits_, &needed);
-        if (row.verdict) {
-          row.outcome = Outcome::pruned;
-          row.log = search::describe(*row.verdict, config, device_);
-        } else {
-          code_.want(i, config, traits, source_hash(config, traits, device_));
-        }
+      row.problem = item.problem;
+      row.config = item.config;
+      needed_.push_back(check(item.problem, item.config, row));
+      Resources other;
+      if (item.baseline && row.outcome == Outcome::ok) {
+        other = check(item.problem, *item.baseline, row);
+        if (row.outcome != Outcome::ok) row.log = of_baseline(item, row.log);
+      }
+      needed_.push_back(other);
+      if (row.outcome == Outcome::ok) {
+        want(ours(i), item.problem, item.config);
+        if (item.baseline) want(baseline(i), item.problem, *item.baseline);
       }
       rows_.push_back(std::move(row));
-      needed_.push_back(needed);
     }
   }
 
@@ -69,36 +64,86 @@ class Bench {
     return fail(ErrorCode::cancelled, "stopped before every config was timed");
   }
 
-  Expected<CodePtr> code_of(std::size_t i) {
-    while (!made_.contains(i)) {
+  // Numbers of an item's two sides.
+  static std::size_t ours(std::size_t item) { return 2 * item; }
+  static std::size_t baseline(std::size_t item) { return 2 * item + 1; }
+
+  static std::string of_baseline(const BenchItem& item, const std::string& log) {
+    return "the baseline " + to_string(*item.baseline) + ": " + log;
+  }
+
+  // What the config needs; where it cannot run, the row says why.
+  Resources check(const Problem& problem, const Config& config, BenchRow& row) const {
+    Resources needed;
+    const KernelTraits traits = traits_of(problem);
+    const std::string refused = config.kernel->unsupported(traits, device_);
+    if (!refused.empty()) {
+      row.outcome = Outcome::pruned;
+      row.log = std::string(config.kernel->name()) + " cannot serve this problem: " + refused;
+      return needed;
+    }
+    row.verdict = search::check(config, problem, traits, device_, limits_, &needed);
+    if (row.verdict) {
+      row.outcome = Outcome::pruned;
+      row.log = search::describe(*row.verdict, config, device_);
+    }
+    return needed;
+  }
+
+  void want(std::size_t side, const Problem& problem, const Config& config) {
+    const KernelTraits traits = traits_of(problem);
+    code_.want(side, config, traits, source_hash(config, traits, device_));
+  }
+
+  Expected<CodePtr> code_of(std::size_t side) {
+    while (!made_.contains(side)) {
       if (stop_) return stopped();
       auto arrived = code_.poll(kTick);
       if (!arrived) return tl::unexpected(arrived.error());
       made_.insert(arrived->begin(), arrived->end());
     }
-    CodePtr code = std::move(made_.at(i));
-    made_.erase(i);
+    CodePtr code = std::move(made_.at(side));
+    made_.erase(side);
     return code;
   }
 
-  Expected<void> row(std::size_t i) {
-    BenchRow& row = rows_[i];
-    if (row.outcome == Outcome::pruned) return {};
-    const auto code = code_of(i);
+  // The code of one side, or null where it cannot be launched, which the row then says.
+  Expected<CodePtr> launchable(std::size_t side, const Config& config, BenchRow& row) {
+    auto code = code_of(side);
     if (!code) return tl::unexpected(code.error());
     if ((*code)->outcome != Outcome::ok) {
       row.outcome = (*code)->outcome;
       row.log = (*code)->log;
-      return {};
+      return CodePtr();
     }
-    const auto verdict = judge(row.config, needed_[i], (*code)->actual, device_);
+    const auto verdict = judge(config, needed_[side], (*code)->actual, device_);
     if (!verdict) return tl::unexpected(verdict.error());
     if ((row.verdict = *verdict)) {
       row.outcome = Outcome::over_budget;
-      row.log = search::describe(*row.verdict, row.config, device_);
-      return {};
+      row.log = search::describe(*row.verdict, config, device_);
+      return CodePtr();
     }
-    auto timed = options_.baseline ? compare(i, **code) : measure(i, **code);
+    return code;
+  }
+
+  Expected<void> row(std::size_t i) {
+    const BenchItem& item = items_[i];
+    BenchRow& row = rows_[i];
+    if (row.outcome == Outcome::pruned) return {};
+    const auto code = launchable(ours(i), row.config, row);
+    if (!code) return tl::unexpected(code.error());
+    if (!*code) return {};
+    CodePtr other;
+    if (item.baseline) {
+      auto made = launchable(baseline(i), *item.baseline, row);
+      if (!made) return tl::unexpected(made.error());
+      other = *std::move(made);
+      if (!other) {
+        row.log = of_baseline(item, row.log);
+        return {};
+      }
+    }
+    auto timed = options_.baseline || other ? compare(i, **code, other.get()) : measure(i, **code);
     if (!timed) return timed;
     if (row.outcome != Outcome::ok || row.measurement.median_us <= 0) return {};
     const double floor =
@@ -138,7 +183,8 @@ class Bench {
     }
   }
 
-  Expected<void> compare(std::size_t i, const Code& code) {
+  // With cuBLAS where there is no other config's code.
+  Expected<void> compare(std::size_t i, const Code& code, const Code* other) {
     if (stop_) return stopped();
     BenchRow& row = rows_[i];
     worker::CompareRequest request;
@@ -146,7 +192,11 @@ class Bench {
     request.problem = row.problem;
     request.config_a = to_string(row.config);
     request.cubin_a = code.image;
-    request.baseline = true;
+    request.baseline = other == nullptr;
+    if (other != nullptr) {
+      request.config_b = to_string(*items_[i].baseline);
+      request.cubin_b = other->image;
+    }
     request.pairs = options_.pairs;
     request.most_pairs = options_.most_pairs;
     request.sustain_s = options_.sustain_s;
@@ -173,7 +223,7 @@ class Bench {
   const std::atomic<bool>& stop_;
   search::Limits limits_;
   std::vector<BenchRow> rows_;
-  std::vector<Resources> needed_;
+  std::vector<Resources> needed_;          // by side
   std::map<std::uint64_t, CodePtr> made_;  // code that came before its turn
 };
 

@@ -29,12 +29,13 @@ struct BenchOptions {
 struct BenchItem {
   Problem problem;  // checked
   Config config;
+  std::optional<Config> baseline;  // compared with this, in place of BenchOptions::baseline
 };
 
 struct Baseline {
-  std::string name;  // "cublasLt #3"
+  std::string name;  // "cublasLt #3", or a config
   double median_us = 0;
-  int candidates = 0;    // how many were timed to find it
+  int candidates = 0;    // how many were timed to find it; 0 for a config
   double rel_error = 0;  // of its result
 };
 

@@ -1,12 +1,8 @@
 // 24 problems per dtype and layout, odd extents among them, are right with the default config.
-#include <algorithm>
-#include <atomic>
-#include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "test/gpu/default_config.h"
+#include "test/gpu/default_cases.h"
 #include "test/gpu/gpu_here.h"
 
 using namespace autotune;
@@ -24,61 +20,28 @@ Problem problem_of(int i, DType dtype, Layout layout) {
   return test::gemm(kExtents[x], kExtents[y], kExtents[(x + y) % 7], dtype, layout);
 }
 
-struct Case {
-  Problem problem;
-  search::Candidate candidate;
-  std::string hash;
-};
-
-// The cubins of all cases, each compiled once, on all cores.
-std::map<std::string, gpu::CompiledCode> compile_all(const std::vector<Case>& cases,
-                                                     const DeviceSpec& device) {
-  std::map<std::string, gpu::CompiledCode> codes;
-  std::map<std::string, const Case*> sources;
-  for (const Case& each : cases) {
-    codes[each.hash];
-    sources[each.hash] = &each;
-  }
-  std::vector<std::string> hashes;
-  for (const auto& [hash, source] : sources) hashes.push_back(hash);
-  std::atomic<std::size_t> next{0};
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t job = next++; job < hashes.size(); job = next++) {
-        const Case& one = *sources.at(hashes[job]);
-        codes.at(hashes[job]) = test::compile(one.candidate.config, one.problem, device);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return codes;
-}
-
 }  // namespace
 
 TEST_CASE("default configs are right on 24 problems per dtype and layout") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
   const DeviceSpec& device = measurer->gpu().spec;
-  std::vector<Case> cases;
+  std::vector<Problem> problems;
   for (const DType dtype : test::kAllDTypes) {
     int i = 0;
     for (const Layout layout : test::kAllLayouts) {
       for (int count = 0; count < kPerCombination; ++count, ++i) {
-        const Problem problem = problem_of(i, dtype, layout);
-        const search::Candidate candidate = test::default_config(problem, device);
-        cases.push_back(
-            {problem, candidate, source_hash(candidate.config, traits_of(problem), device)});
+        problems.push_back(problem_of(i, dtype, layout));
       }
     }
   }
-  const auto codes = compile_all(cases, device);
-  for (const Case& each : cases) {
+  const std::vector<test::Case> cases = test::default_cases(problems, device);
+  const auto codes = test::compile_all(cases, device);
+  for (const test::Case& each : cases) {
     const gpu::CompiledCode& code = codes.at(each.hash);
     worker::MeasureRequest request;
     request.problem = each.problem;
-    request.config = to_string(each.candidate.config);
+    request.config = to_string(each.config);
     request.cubin = code.cubin;
     request.actual = code.actual;
     request.options.max_samples = 1;

@@ -130,7 +130,13 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
   check_refused(with("tune", "--budget", "0"), "--budget");
   check_refused(with("bench", "--sustain", "2"), "--baseline");
   check_refused(with("bench", "--config", "mma:blok_m=64"), "--config");
-  check_refused(with("bench", "--baseline", "cutlass"), "--baseline");
+  check_refused(with("bench", "--baseline", "cutlass"), "--baseline: 'cutlass' is not one of");
+  check_refused(with("bench", "--baseline", "mma:blok_m=64"), "--baseline 'mma:blok_m=64'");
+  check_refused(with("bench", "--baseline", "mna:block_m=64"), "no kernel 'mna'");
+  CHECK(contains(test::run(with("bench", "--baseline", AUTOTUNE_BINARY)).err, "--baseline: "));
+  for (const char* baseline : {"cublas", "none", "mma", "mma:block_m=64"}) {
+    CHECK_FALSE(contains(test::run(with("bench", "--baseline", baseline)).err, "--baseline"));
+  }
   for (const char* strategy : {"model", "random", "exhaustive", "evolution"}) {
     CHECK_FALSE(contains(test::run(with("tune", "--strategy", strategy)).err, "--strategy"));
   }

@@ -67,6 +67,39 @@ TEST_CASE("bench compares with the baseline in pairs") {
   CHECK(row.speedup_hi > row.speedup);
 }
 
+TEST_CASE("bench compares with another config in the same pairs, each item with its own") {
+  auto asked = items(3);
+  asked[0].baseline = asked[1].config;
+  asked[2].baseline = asked[2].config;
+  const auto rows = bench(
+      asked, h200(), 0, fake_bench(), nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  REQUIRE((*rows)[0].baseline);
+  CHECK((*rows)[0].baseline->name == to_string(asked[1].config));
+  CHECK((*rows)[0].baseline->median_us == Approx(test::fake_time_us(to_string(asked[1].config))));
+  CHECK((*rows)[0].baseline->candidates == 0);
+  CHECK((*rows)[0].speedup ==
+        Approx((*rows)[0].baseline->median_us / (*rows)[0].measurement.median_us));
+  CHECK_FALSE((*rows)[1].baseline);
+  REQUIRE((*rows)[2].baseline);
+  CHECK((*rows)[2].speedup == Approx(1));
+}
+
+TEST_CASE("a baseline that cannot run is told apart from ours, and nothing is compiled for it") {
+  const test::FakeLog log;
+  auto asked = items(1);
+  const auto huge =
+      parse_config("mma:block_m=256,block_n=256,block_k=64,stages=8", *find_family("gemm"));
+  REQUIRE(huge);
+  asked[0].baseline = *huge;
+  const auto rows = bench(
+      asked, h200(), 0, fake_bench(), nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  CHECK((*rows)[0].outcome == Outcome::pruned);
+  CHECK((*rows)[0].log.find("the baseline mma:block_m=256") == 0);
+  CHECK(log.lines("compile").empty());
+}
+
 TEST_CASE("a config that cannot run is a row with its reason and is never compiled") {
   const test::FakeLog log;
   auto asked = items(2);
