@@ -154,7 +154,6 @@ class WgmmaFp32 final : public GemmTwin {
     if (!device.limits.has(Feature::wgmma)) {
       return fmt::format("{} has no warpgroup matrix instruction", device.limits.arch);
     }
-    if (traits.exact_fp32) return kExactByFfma;
     if (traits.dtype != DType::fp32) return "multiplies fp32 only";
     if (traits.align_a != 16 || traits.align_b != 16) {
       return "the tensor copy engine needs rows of A and B that start on 16 bytes";
