@@ -224,7 +224,7 @@ class WgmmaFp32 final : public GemmTwin {
     return needs;
   }
 
-  bool persistent() const override { return true; }
+  bool persistent(const Config&) const override { return true; }
 
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits& traits) const override {
@@ -271,7 +271,7 @@ class WgmmaFp32 final : public GemmTwin {
   }
 
   void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
-                      LaunchPlan& plan) const override {
+                      const SplitShape&, std::uint64_t, LaunchPlan& plan) const override {
     const Values& v = config.values;
     const KernelTraits traits = traits_of(problem);
     WgmmaFp32Args whole{};
