@@ -13,6 +13,8 @@ constexpr std::string_view kH200 = "nvidia-h200";
 // Every 97th survivor or so of some problems, timed by a GPU with those coefficients, each time off
 // by up to `noise`.
 std::vector<MeasuredConfig> timed(const ModelCoefficients& real, double noise) {
+  Problem by_ffma = gemm(1024, 1024, 1024, DType::fp32);
+  by_ffma.exact_fp32 = true;
   const Problem problems[] = {gemm(4096, 4096, 4096),
                               gemm(1024, 1024, 1024),
                               gemm(16, 4096, 4096),
@@ -20,7 +22,7 @@ std::vector<MeasuredConfig> timed(const ModelCoefficients& real, double noise) {
                               gemm(100, 1524, 512),
                               gemm(2048, 2048, 2044),  // rows that mma alone can load
                               gemm(2048, 2048, 2048, DType::tf32),
-                              gemm(1024, 1024, 1024, DType::fp32)};
+                              by_ffma};
   DeviceSpec device = device_named(kH200);
   device.model = real;
   std::vector<MeasuredConfig> all;
