@@ -64,13 +64,14 @@ __device__ __forceinline__ void multiply_parts(float (&acc)[kTilesM][kTilesN][4]
       }
     }
 #pragma unroll
-    for (int chain = 0; chain < kChains; ++chain) {
+    for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
-      for (int i = 0; i < kTilesM; ++i) {
+      for (int j = 0; j < kTilesAtOnce && first + j < kTilesN; ++j) {
 #pragma unroll
-        for (int j = 0; j < kTilesAtOnce && first + j < kTilesN; ++j) {
-#pragma unroll
-          for (int r = 0; r < 4; ++r) acc[i][first + j][r] += sum[chain][i][j][r];
+        for (int r = 0; r < 4; ++r) {
+          // First to each other: small ones alone would vanish beside a large sum.
+          const float large = sum[kChains - 1][i][j][r];
+          acc[i][first + j][r] += kChains == 1 ? large : sum[0][i][j][r] + large;
         }
       }
     }
