@@ -195,7 +195,8 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
   if (work.split_k <= 1) return 0;
   const auto parts = static_cast<double>(work.cluster_k);
   const double groups = static_cast<double>(work.split_k) / parts;
-  const double rows = static_cast<double>(std::min(work.block_m, problem.m));
+  // Sixteen rows at a time, as a warp holds them, and none past the end of C.
+  const double rows = static_cast<double>(std::min(work.block_m, (problem.m + 15) / 16 * 16));
   const double slice = rows * static_cast<double>(work.block_n) * 4 / parts;  // bytes of fp32
   double clocks = 0;
   if (parts > 1) {

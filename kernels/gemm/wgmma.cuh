@@ -24,6 +24,7 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
   for (; id < units; id += PINGPONG ? 2 * stride : stride) {
     const Unit unit = unit_of(id, args, k_tiles);
     float acc[kTilesM][kAccumulators];
+    if constexpr (SPLIT_K > 1) clear(acc);
     if (PINGPONG) {
       barrier_wait(shared_address(&shared.turn[consumer]), turn_parity);
       turn_parity ^= 1;

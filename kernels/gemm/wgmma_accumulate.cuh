@@ -20,6 +20,17 @@ struct StageRelease {
   }
 };
 
+// The first instruction of a tile ignores what it adds to. To ptxas it still reads it, which keeps
+// registers taken from one tile to the next, unless they are written before.
+template <int kCount>
+__device__ __forceinline__ void clear(float (&acc)[kTilesM][kCount]) {
+#pragma unroll
+  for (int t = 0; t < kTilesM; ++t) {
+#pragma unroll
+    for (int r = 0; r < kCount; ++r) acc[t][r] = 0;
+  }
+}
+
 __device__ __forceinline__ void accumulate_tile(float (&acc)[kTilesM][kAccumulators],
                                                 SharedMemory& shared, RingPosition& at,
                                                 int first_row, int k_tiles,

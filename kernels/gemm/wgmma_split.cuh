@@ -18,11 +18,11 @@ __device__ __forceinline__ bool has_rows(const WgmmaArgs& args, int row, int t) 
   return exists(row + t * 64, args.gemm.m);
 }
 
-__device__ __forceinline__ void add_piece(float* sum, float4 piece, bool first) {
-  sum[0] = first ? piece.x : sum[0] + piece.x;
-  sum[1] = first ? piece.y : sum[1] + piece.y;
-  sum[2] = first ? piece.z : sum[2] + piece.z;
-  sum[3] = first ? piece.w : sum[3] + piece.w;
+__device__ __forceinline__ void add_piece(float* sum, float4 piece) {
+  sum[0] += piece.x;
+  sum[1] += piece.y;
+  sum[2] += piece.z;
+  sum[3] += piece.w;
 }
 
 // Adds this block's slice over the cluster. Each begins with its own part and goes round from
@@ -46,17 +46,22 @@ __device__ __forceinline__ void add_cluster(float (&slice)[kTilesM][kSliceAccumu
   cluster_arrive();
   cluster_wait();
   const u32 rank = cluster_rank();
+  clear(slice);
+  u32 theirs[kParts];
 #pragma unroll
   for (int i = 0; i < kParts; ++i) {
     const u32 part = rank + i < kParts ? rank + i : rank + i - kParts;
-    const u32 theirs = cluster_address(mine, part) + rank * kSlicePieces * kPieceStride;
+    theirs[i] = cluster_address(mine, part) + rank * kSlicePieces * kPieceStride;
+  }
 #pragma unroll
-    for (int t = 0; t < kTilesM; ++t) {
-      if (!has_rows(args, row, t)) continue;
+  for (int t = 0; t < kTilesM; ++t) {
+    if (!has_rows(args, row, t)) continue;
 #pragma unroll
-      for (int p = 0; p < kSlicePieces; ++p) {
-        add_piece(&slice[t][p * 4], load_cluster_floats(theirs + (t * kPieces + p) * kPieceStride),
-                  i == 0);
+    for (int p = 0; p < kSlicePieces; ++p) {
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) {
+        add_piece(&slice[t][p * 4],
+                  load_cluster_floats(theirs[i] + (t * kPieces + p) * kPieceStride));
       }
     }
   }
@@ -96,7 +101,9 @@ __device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumul
     __threadfence();
   }
   if (!block_any<CONSUMERS * 128>(last)) return false;
-#pragma unroll 4
+  clear(slice);
+  // As many loads at once as registers are free for.
+#pragma unroll(kTilesM* kSlicePieces <= 4 ? 4 : 1)
   for (int g = 0; g < args.groups; ++g) {
     const float4* theirs = reinterpret_cast<const float4*>(sums + u64(g) * kSliceBytes);
 #pragma unroll
@@ -104,7 +111,7 @@ __device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumul
       if (!has_rows(args, row, t)) continue;
 #pragma unroll
       for (int p = 0; p < kSlicePieces; ++p) {
-        add_piece(&slice[t][p * 4], __ldcg(theirs + (t * kSlicePieces + p) * kStride), g == 0);
+        add_piece(&slice[t][p * 4], __ldcg(theirs + (t * kSlicePieces + p) * kStride));
       }
     }
   }

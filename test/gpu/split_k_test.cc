@@ -41,9 +41,7 @@ Config config_of(const std::string& parameters, DType dtype) {
   return *config;
 }
 
-bool is_hopper(const gpu::Workbench& bench) {
-  return bench.gpu().spec.limits.has(Feature::wgmma);
-}
+bool is_hopper(const gpu::Workbench& bench) { return bench.gpu().spec.limits.has(Feature::wgmma); }
 
 // A compiled config on operands that others may use as well.
 class Run {
@@ -167,8 +165,7 @@ TEST_CASE("200 launches give the same bits, whatever the order in which the part
 TEST_CASE("kernels of different tiles take turns in one workspace, without a wait between them") {
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr || !is_hopper(*bench)) return;
-  gpu::Operands operands =
-      operands_of(*bench, test::gemm(256, 512, 8200, DType::bf16, Layout::tn));
+  gpu::Operands operands = operands_of(*bench, test::gemm(256, 512, 8200, DType::bf16, Layout::tn));
   std::vector<Run> runs;
   for (const std::string& text : kConfigs) {
     runs.emplace_back(*bench, operands, config_of(text, DType::bf16));
