@@ -57,7 +57,7 @@ class Checker {
     request.config = to_string(config);
     request.cubin = code.cubin;
     request.actual = code.actual;
-    request.max_sms = max_sms;
+    request.options.max_sms = max_sms;
     request.options.max_samples = 1;
     const auto reply = measurer_.measure(request);
     INFO(reply.log);

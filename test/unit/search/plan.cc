@@ -87,9 +87,10 @@ TEST_CASE("when nothing fits the message names the rule and the closest miss") {
 
 TEST_CASE("kernels that do not serve the problem are named, and none is nothing_fits") {
   const Plan fp32 = plan_on("nvidia-h200", gemm(64, 64, 64, DType::fp32));
-  REQUIRE(fp32.unsupported.size() == 2);
+  REQUIRE(fp32.unsupported.size() == 3);
   CHECK(fp32.unsupported[0].find("wgmma: ") == 0);
   CHECK(fp32.unsupported[1].find("mma: ") == 0);
+  CHECK(fp32.unsupported[2] == "gemv: serves at most 16 rows of C");
   const auto turing = make_plan(gemm(64, 64, 64), device_named("tesla-t4"), gemm_space(), Limits{});
   REQUIRE_FALSE(turing);
   CHECK(turing.error().code == ErrorCode::nothing_fits);
@@ -208,7 +209,9 @@ TEST_CASE("no single change suffices: the nearest is found by a search of all su
 
 TEST_CASE("tile orders that come to the same launch are tried once") {
   // One row of tiles has one order, whatever raster and swizzle say.
-  const Plan thin = plan_on("nvidia-h200", gemm(1, 4096, 4096));
+  Limits tiles;
+  tiles.excludes.push_back(parse_pattern("gemv", *find_family("gemm")).value());
+  const Plan thin = plan_on("nvidia-h200", gemm(1, 4096, 4096), tiles);
   for (const Candidate& candidate : thin.survivors) {
     const Config same = candidate.config.kernel->canonical(candidate.config, thin.problem);
     REQUIRE(value_of(same, "raster") == 0);
