@@ -40,9 +40,11 @@ std::int32_t depth(const Values& v, const KernelTraits& t) {
 }
 
 // Registers of a step's chunks: 4 for each tile of 8 columns, and for 8 rows of A, which FFMA reads
-// when it multiplies.
+// when it multiplies. Elements that are loaded one by one have registers of their own till then.
 std::int32_t chunk_registers(const Values& v, const KernelTraits& t) {
-  return 4 * (tiles(v) + (on_tensor_cores(t) ? (v[kBlockM] > 8 ? 2 : 1) : 0));
+  const std::int32_t rows = v[kBlockM] > 8 ? 2 : 1;
+  const std::int32_t of_a = on_tensor_cores(t) ? rows * (t.align_a == 2 ? 8 : 4) : 0;
+  return of_a + tiles(v) * (t.align_b == 2 ? 8 : 4);
 }
 std::int32_t in_flight(const Values& v, const KernelTraits& t) {
   return v[kStages] * depth(v, t) * chunk_registers(v, t);

@@ -23,9 +23,9 @@ struct Job {
   search::Candidate candidate;
 };
 
-Problem product(DType dtype, Layout layout) {
+Problem product(DType dtype, Layout layout, std::int64_t m = 1000) {
   Problem problem;
-  problem.m = 1000;
+  problem.m = m;
   problem.n = 1524;
   problem.k = 4096;
   problem.dtype = dtype;
@@ -104,6 +104,11 @@ TEST_CASE("default configs compile for every architecture as predicted") {
           continue;
         }
         jobs.push_back({device, problem, *candidate});
+        // One row has kernels of its own.
+        const Problem row = product(dtype, layout, 1);
+        candidate = search::default_candidate(row, *device, *space, {});
+        REQUIRE(candidate);
+        jobs.push_back({device, row, *candidate});
         if (dtype != DType::fp32) continue;
         candidate = search::default_candidate(exact(problem), *device, *space, {});
         REQUIRE(candidate);
@@ -112,7 +117,7 @@ TEST_CASE("default configs compile for every architecture as predicted") {
       ++turn;
     }
   }
-  REQUIRE(jobs.size() >= 50);
+  REQUIRE(jobs.size() >= 100);
   for (const std::string& text : run(jobs)) FAIL_CHECK(text);
 }
 
@@ -121,7 +126,8 @@ TEST_CASE("a shared-memory offset or size that is off by one does not compile") 
   REQUIRE(device != nullptr);
   const search::Space* space = io::default_space("gemm");
   const Problem fp32 = product(DType::fp32, Layout::tn);
-  for (const Problem& problem : {product(DType::bf16, Layout::tn), fp32, exact(fp32)}) {
+  for (const Problem& problem : {product(DType::bf16, Layout::tn), fp32, exact(fp32),
+                                 product(DType::bf16, Layout::tn, 1)}) {
     const auto candidate = search::default_candidate(problem, *device, *space, {});
     REQUIRE(candidate);
     const Config& config = candidate->config;

@@ -79,7 +79,8 @@ TEST_CASE(
   for (std::size_t i = 0; i < 8; ++i) {
     const Shape s = shape_of(plan.survivors[i].config);
     INFO(to_string(plan.survivors[i].config));
-    CHECK(s.block_m == (plan.survivors[i].config.kernel->name() == "wgmma" ? 64 : 16));
+    const std::string_view kernel = plan.survivors[i].config.kernel->name();
+    CHECK(s.block_m == (kernel == "wgmma" ? 64 : kernel == "gemv" ? 8 : 16));
     const int parts = std::max(1, value_of(plan.survivors[i].config, "split_k"));
     CHECK(s.block_n / parts <= 64);
     // Bytes of weights in flight, for each SM.
