@@ -112,32 +112,6 @@ std::int64_t aligned_line(std::int64_t length, DType dtype) {
   return (length + unit - 1) / unit * unit;
 }
 
-// How the operands lie in memory.
-struct Lie {
-  Layout layout;
-  std::int64_t lda;
-  std::int64_t ldb;
-  std::int64_t ldc;
-};
-
-Lie served(const Problem& p) {
-  Lie lie{p.layout, p.lda, p.ldb, p.ldc};
-  if (p.m > 1 && p.n > 1) return lie;
-  bool a_k = a_is_k_major(p.layout);
-  bool b_k = b_is_k_major(p.layout);
-  if (p.m == 1 && (a_k || p.lda == 1)) {
-    a_k = true;
-    lie.lda = aligned_line(p.k, p.dtype);
-  }
-  if (p.n == 1 && (b_k || p.ldb == 1)) {
-    b_k = true;
-    lie.ldb = aligned_line(p.k, p.dtype);
-  }
-  if (p.m == 1) lie.ldc = aligned_line(p.n, p.out_dtype);
-  lie.layout = layout_of(a_k, b_k);
-  return lie;
-}
-
 }  // namespace
 
 std::string_view to_string(DType dtype) { return name_of(kDTypes, dtype); }
@@ -173,8 +147,26 @@ DType default_out_dtype(DType dtype) { return dtype == DType::tf32 ? DType::fp32
 bool a_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
 bool b_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::nn; }
 
+Served served(const Problem& p) {
+  Served lie{p.layout, p.lda, p.ldb, p.ldc};
+  if (p.m > 1 && p.n > 1) return lie;
+  bool a_k = a_is_k_major(p.layout);
+  bool b_k = b_is_k_major(p.layout);
+  if (p.m == 1 && (a_k || p.lda == 1)) {
+    a_k = true;
+    lie.lda = aligned_line(p.k, p.dtype);
+  }
+  if (p.n == 1 && (b_k || p.ldb == 1)) {
+    b_k = true;
+    lie.ldb = aligned_line(p.k, p.dtype);
+  }
+  if (p.m == 1) lie.ldc = aligned_line(p.n, p.out_dtype);
+  lie.layout = layout_of(a_k, b_k);
+  return lie;
+}
+
 Problem as_served(Problem problem) {
-  const Lie lie = served(problem);
+  const Served lie = served(problem);
   problem.layout = lie.layout;
   problem.lda = lie.lda;
   problem.ldb = lie.ldb;
@@ -242,14 +234,14 @@ double compulsory_bytes(const Problem& problem) {
 }
 
 KernelTraits traits_of(const Problem& problem) {
-  const Lie lie = served(problem);
+  const Served lie = served(problem);
   KernelTraits traits;
   traits.dtype = problem.dtype;
   traits.out_dtype = problem.out_dtype;
   traits.layout = lie.layout;
-  traits.align_a = static_cast<std::int8_t>(row_alignment(lie.lda, problem.dtype));
-  traits.align_b = static_cast<std::int8_t>(row_alignment(lie.ldb, problem.dtype));
-  traits.align_c = static_cast<std::int8_t>(row_alignment(lie.ldc, problem.out_dtype));
+  traits.align_a = row_alignment(lie.lda, problem.dtype);
+  traits.align_b = row_alignment(lie.ldb, problem.dtype);
+  traits.align_c = row_alignment(lie.ldc, problem.out_dtype);
   traits.beta = problem.beta != 0.0;
   traits.exact_fp32 = problem.exact_fp32;
   return traits;

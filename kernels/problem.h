@@ -38,10 +38,18 @@ bool b_is_k_major(Layout layout);
 // Validates every field and fills leading dimensions that are 0. bad_input names the field.
 Expected<Problem> checked(Problem problem);
 
-// The same operands as kernels are to see them. A single row of A whose elements lie one after the
-// other is contiguous along k whatever its layout is called, and so is a single column of B; and
-// the leading dimension of a single line, which nothing is found by, is such that lines would be
-// aligned. `problem` is checked.
+// How operands lie in memory as kernels are to see them. A single row of A whose elements lie one
+// after the other is contiguous along k whatever its layout is called, and so is a single column of
+// B; and the leading dimension of a single line, which nothing is found by, is such that lines
+// would be aligned. `problem` is checked.
+struct Served {
+  Layout layout;
+  std::int64_t lda;
+  std::int64_t ldb;
+  std::int64_t ldc;
+};
+Served served(const Problem& problem);
+// The problem with its operands called so.
 Problem as_served(Problem problem);
 
 // Bytes to which each row of an operand is aligned (16, 8, 4 or 2), its base being 16-byte aligned.
@@ -66,9 +74,9 @@ struct KernelTraits {
   DType dtype = DType::bf16;
   DType out_dtype = DType::bf16;
   Layout layout = Layout::tn;
-  std::int8_t align_a = 16;  // bytes, see row_alignment
-  std::int8_t align_b = 16;
-  std::int8_t align_c = 16;
+  int align_a = 16;  // bytes, see row_alignment
+  int align_b = 16;
+  int align_c = 16;
   bool beta = false;  // C is read as well
   bool exact_fp32 = false;
 

@@ -96,26 +96,23 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
   return blocks > 0 && exceeds(Rule::occupancy, need.min_blocks, blocks);
 }
 
-// The twin's prediction, with the register estimate kept to what launch bounds allow.
-Resources capped_resources(const Config& config, const Problem& problem, const DeviceSpec& device,
-                           const Limits& limits) {
+}  // namespace
+
+Resources resources_of(const Config& config, const Problem& problem, const DeviceSpec& device,
+                       const Limits& limits) {
   Resources need = config.kernel->resources(config, problem, device, limits.max_sms);
   need.registers =
       std::min(need.registers, launch_register_cap(device.limits, need.threads, need.min_blocks));
   return need;
 }
 
-}  // namespace
-
 bool is_excluded(const Config& config, const Limits& limits) {
   return std::any_of(limits.excludes.begin(), limits.excludes.end(),
                      [&](const ConfigPattern& pattern) { return matches(pattern, config); });
 }
 
-std::optional<Verdict> check_resources(const Config& config, const Problem& problem,
-                                       const DeviceSpec& device, const Limits& limits,
-                                       Resources& resources) {
-  resources = capped_resources(config, problem, device, limits);
+std::optional<Verdict> check_resources(const Resources& resources, const Problem& problem,
+                                       const DeviceSpec& device, const Limits& limits) {
   Verdict first;
   const auto stop = [&first](const Verdict& verdict) {
     first = verdict;
@@ -134,10 +131,9 @@ std::optional<Verdict> check(const Config& config, const Problem& problem,
     return true;
   };
   if (config_rules(config, traits, limits, stop)) return first;
-  Resources need;
-  const auto verdict = check_resources(config, problem, device, limits, need);
+  const Resources need = resources_of(config, problem, device, limits);
   if (resources != nullptr) *resources = need;
-  return verdict;
+  return check_resources(need, problem, device, limits);
 }
 
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,
@@ -148,7 +144,7 @@ std::vector<Verdict> check_all(const Config& config, const Problem& problem,
     return false;
   };
   config_rules(config, traits_of(problem), limits, collect);
-  const Resources need = capped_resources(config, problem, device, limits);
+  const Resources need = resources_of(config, problem, device, limits);
   resource_rules(need, problem, device, limits, collect);
   return verdicts;
 }

@@ -30,10 +30,13 @@ std::optional<Verdict> check(const Config& config, const Problem& problem,
                              const KernelTraits& traits, const DeviceSpec& device,
                              const Limits& limits, Resources* resources);
 
-// The same for a config that no structural constraint and no exclude rejects.
-std::optional<Verdict> check_resources(const Config& config, const Problem& problem,
-                                       const DeviceSpec& device, const Limits& limits,
-                                       Resources& resources);
+// The twin's prediction, with the register estimate kept to what launch bounds allow.
+Resources resources_of(const Config& config, const Problem& problem, const DeviceSpec& device,
+                       const Limits& limits);
+
+// The first rule that such resources break.
+std::optional<Verdict> check_resources(const Resources& resources, const Problem& problem,
+                                       const DeviceSpec& device, const Limits& limits);
 
 // Every rule that the config breaks, for `explain`.
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,

@@ -20,13 +20,13 @@ std::size_t compile_time_parameters(const HostTwin& kernel) {
 // that it and those before it read is set.
 class Walk {
  public:
-  Walk(const HostTwin& kernel, const KernelSpace& space, const KernelTraits& traits,
+  Walk(const KernelSpace& space, const Config& first, const KernelTraits& traits,
        const std::function<void(const Config&)>& visit)
-      : constraints_(kernel.constraints()),
-        ranges_(std::span(space.parameters).first(compile_time_parameters(kernel))),
+      : constraints_(first.kernel->constraints()),
+        ranges_(std::span(space.parameters).first(compile_time_parameters(*first.kernel))),
         traits_(traits),
         visit_(visit),
-        config_{&kernel, {}},
+        config_(first),
         broken_(constraints_.size()) {
     std::size_t depth = 0;
     for (std::size_t i = 0; i < constraints_.size(); ++i) {
@@ -90,14 +90,18 @@ TileOrders::TileOrders(const HostTwin& kernel, const KernelSpace& space)
 
 Config TileOrders::at(const Config& code, std::size_t i) const {
   Config config = code;
-  for (std::size_t p = begin_; p < end_; ++p) config.values[p] = configs_[i].values[p];
+  put(i, config);
   return config;
 }
 
+void TileOrders::put(std::size_t i, Config& code) const {
+  for (std::size_t p = begin_; p < end_; ++p) code.values[p] = configs_[i].values[p];
+}
+
 std::vector<std::int64_t> for_each_sound_code(
-    const HostTwin& kernel, const KernelSpace& space, const KernelTraits& traits,
+    const KernelSpace& space, const Config& first, const KernelTraits& traits,
     const std::function<void(const Config& code)>& visit) {
-  Walk walk(kernel, space, traits, visit);
+  Walk walk(space, first, traits, visit);
   walk.descend(0);
   return std::move(walk).broken();
 }

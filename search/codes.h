@@ -21,6 +21,7 @@ class TileOrders {
   TileOrder operator[](std::size_t i) const { return orders_[i]; }
   // The code in that order.
   Config at(const Config& code, std::size_t i) const;
+  void put(std::size_t i, Config& code) const;
 
  private:
   std::size_t begin_;  // the first run-time parameter
@@ -29,10 +30,11 @@ class TileOrders {
   std::vector<TileOrder> orders_;
 };
 
-// Visits the codes that break no structural constraint, in the order of the space, their run-time
-// parameters 0. Returns how many others there are, by the first constraint that they break; those
-// that share its parameters are counted without being looked at one by one.
-std::vector<std::int64_t> for_each_sound_code(const HostTwin& kernel, const KernelSpace& space,
+// Visits the codes that break no structural constraint, in the order of the space, made in place
+// and with the run-time parameters of `first`, a config of the space's kernel. Returns how many
+// others there are, by the first constraint that they break; those that share its parameters are
+// counted without being looked at one by one.
+std::vector<std::int64_t> for_each_sound_code(const KernelSpace& space, const Config& first,
                                               const KernelTraits& traits,
                                               const std::function<void(const Config& code)>& visit);
 

@@ -36,6 +36,7 @@ void sort_by_time(std::vector<Entry>& entries) {
     };
     std::array<std::size_t, kDigits> next{};
     for (const Entry& entry : entries) ++next[digit(entry)];
+    if (entries.empty() || next[digit(entries.front())] == entries.size()) continue;  // all alike
     std::exclusive_scan(next.begin(), next.end(), next.begin(), std::size_t{0});
     for (const Entry& entry : entries) sorted[next[digit(entry)]++] = entry;
     entries.swap(sorted);
@@ -98,8 +99,9 @@ class Ranking {
     survivors.reserve(entries.size());
     for (const Entry& entry : entries) {
       const Code& code = codes_[entry.code];
-      survivors.push_back({code.orders->at(code.candidate.config, entry.order),
-                           code.candidate.resources, entry.us});
+      survivors.push_back(code.candidate);
+      code.orders->put(entry.order, survivors.back().config);
+      survivors.back().predicted_us = entry.us;
     }
     return survivors;
   }

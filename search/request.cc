@@ -22,45 +22,50 @@ namespace {
 
 using Visit = std::function<void(const CheckedCode&)>;
 
+// The members are made where they lie: copies of what was just written would take longer than the
+// check.
+void visit_code(const Request& request, const Config& config,
+                const std::shared_ptr<const TileOrders>& orders,
+                std::span<const std::size_t> allowed, const Visit& visit) {
+  const CheckedCode code{
+      config,
+      static_cast<std::int64_t>(allowed.size()),
+      orders,
+      allowed,
+      resources_of(config, request.problem, *request.device, *request.limits),
+      check_resources(code.resources, request.problem, *request.device, *request.limits)};
+  visit(code);
+}
+
 void check_kernel(const Request& request, const HostTwin& kernel, const KernelSpace& space,
                   const Visit& visit) {
   const auto orders = std::make_shared<const TileOrders>(kernel, space);
   std::vector<std::size_t> all(orders->count());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<std::size_t> some;  // that no exclude names
-  CheckedCode code;
-  code.orders = orders;
-  const auto broken = for_each_sound_code(kernel, space, request.traits, [&](const Config& config) {
-    code.allowed = all;
-    if (!request.limits->excludes.empty()) {
-      some.clear();
-      for (const std::size_t i : all) {
-        const Config each = orders->at(config, i);
-        if (!is_excluded(each, *request.limits)) {
-          some.push_back(i);
-          continue;
-        }
-        CheckedCode excluded;
-        excluded.config = each;
-        excluded.verdict = Verdict{Rule::excluded, 1, 0};
-        visit(excluded);
+  const Config first = orders->at({&kernel, {}}, 0);
+  const auto broken = for_each_sound_code(space, first, request.traits, [&](const Config& config) {
+    if (request.limits->excludes.empty()) return visit_code(request, config, orders, all, visit);
+    some.clear();
+    for (const std::size_t i : all) {
+      const Config each = orders->at(config, i);
+      if (is_excluded(each, *request.limits)) {
+        visit({each, 1, orders, {}, {}, Verdict{Rule::excluded, 1, 0}});
+      } else {
+        some.push_back(i);
       }
-      if (some.empty()) return;
-      code.allowed = some;
     }
-    code.config = orders->at(config, code.allowed.front());
-    code.configs = static_cast<std::int64_t>(code.allowed.size());
-    code.verdict = check_resources(code.config, request.problem, *request.device, *request.limits,
-                                   code.resources);
-    visit(code);
+    if (some.empty()) return;
+    visit_code(request, orders->at(config, some.front()), orders, some, visit);
   });
   for (std::size_t i = 0; i < broken.size(); ++i) {
     if (broken[i] == 0) continue;
-    CheckedCode codes;
-    codes.config.kernel = &kernel;
-    codes.configs = broken[i] * static_cast<std::int64_t>(all.size());
-    codes.verdict = Verdict{Rule::structure, 1, 0, static_cast<std::int16_t>(i)};
-    visit(codes);
+    visit({first,
+           broken[i] * static_cast<std::int64_t>(all.size()),
+           orders,
+           {},
+           {},
+           Verdict{Rule::structure, 1, 0, static_cast<std::int16_t>(i)}});
   }
 }
 

@@ -30,13 +30,14 @@ Expected<Request> make_request(const Problem& problem, const DeviceSpec& device,
 // Configs that share a verdict: for a structural one all of a kernel that break this constraint
 // first, for an exclude a single one, else one code in the allowed ones of its orders.
 struct CheckedCode {
-  Config config;             // the first of them; for a structural verdict the kernel alone
-  std::int64_t configs = 1;  // how many they are
-  std::optional<Verdict> verdict;
+  const Config& config;  // the first of them; for a structural verdict the kernel alone
+  std::int64_t configs;  // how many they are
   // Of a code:
-  Resources resources;
-  std::shared_ptr<const TileOrders> orders;
+  const std::shared_ptr<const TileOrders>& orders;
   std::span<const std::size_t> allowed;
+  Resources resources;
+
+  std::optional<Verdict> verdict;
 };
 
 // Every config of every kernel that serves the problem on the device, checked: the codes in the

@@ -216,8 +216,7 @@ void GemmTwin::canonical(const Config& code, const Problem& problem,
   }
 }
 
-Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec& device) const {
-  const Problem problem = as_served(asked);
+Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSpec& device) const {
   const KernelTraits traits = traits_of(problem);
   const double element = storage_bytes(problem.dtype);
   const double out = storage_bytes(problem.out_dtype);
@@ -246,11 +245,12 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
                  (traits.beta ? 2.0 : 1.0);
   fill_work(config, traits, device, work);
   // Lines that rows touch in part count whole; a cluster asks once for what its blocks share.
+  const Served lie = served(problem);
   const std::int64_t bytes = storage_bytes(problem.dtype);
-  const std::int64_t row_a = a_is_k_major(problem.layout) ? work.block_k : work.block_m;
-  const std::int64_t row_b = b_is_k_major(problem.layout) ? work.block_k : work.block_n;
-  const double lines_a = m * k * element * line_share(row_a, problem.lda, bytes) / shape.n;
-  const double lines_b = n * k * element * line_share(row_b, problem.ldb, bytes) / shape.m;
+  const std::int64_t row_a = a_is_k_major(lie.layout) ? work.block_k : work.block_m;
+  const std::int64_t row_b = b_is_k_major(lie.layout) ? work.block_k : work.block_n;
+  const double lines_a = m * k * element * line_share(row_a, lie.lda, bytes) / shape.n;
+  const double lines_b = n * k * element * line_share(row_b, lie.ldb, bytes) / shape.m;
   work.load_bytes_per_k_tile = std::max(work.load_bytes_per_k_tile, lines_a + lines_b);
   return work;
 }

@@ -23,7 +23,7 @@ TEST_CASE("sound codes are visited in the order of the space, broken ones are co
       fake_space({{"smem", {1, 2, 3}}, {"threads", {32, 33, 64}}, {"order", {1, 0}}});
   const KernelSpace& kernel_space = space.kernels[0];
   std::vector<Config> codes;
-  const auto broken = for_each_sound_code(fake_kernel(), kernel_space, traits_of(fake_problem()),
+  const auto broken = for_each_sound_code(kernel_space, fake_config({}), traits_of(fake_problem()),
                                           [&](const Config& code) { codes.push_back(code); });
   CHECK(broken == std::vector<std::int64_t>{3});
   REQUIRE(codes.size() == 6);
@@ -42,7 +42,7 @@ TEST_CASE("an empty range makes an empty product, and a vast one does not overfl
   Space space = fake_space({{"smem", {}}});
   CHECK(size_of(space.kernels[0]) == 0);
   int visited = 0;
-  for_each_sound_code(fake_kernel(), space.kernels[0], traits_of(fake_problem()),
+  for_each_sound_code(space.kernels[0], fake_config({}), traits_of(fake_problem()),
                       [&](const Config&) { ++visited; });
   CHECK(visited == 0);
   for (ParameterRange& range : space.kernels[0].parameters) range.values.assign(100, 1);
