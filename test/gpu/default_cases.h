@@ -32,6 +32,13 @@ inline void on_all_cores(std::size_t count, const std::function<void(std::size_t
   for (std::thread& thread : threads) thread.join();
 }
 
+// Compiles on all cores what compile() is about to be asked for one after the other.
+inline void compile_ahead(const std::vector<std::pair<Config, Problem>>& wanted,
+                          const DeviceSpec& device) {
+  on_all_cores(wanted.size(),
+               [&](std::size_t i) { compile(wanted[i].first, wanted[i].second, device); });
+}
+
 inline std::vector<Case> default_cases(const std::vector<Problem>& problems,
                                        const DeviceSpec& device) {
   std::vector<Case> cases(problems.size());

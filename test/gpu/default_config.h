@@ -1,6 +1,8 @@
 // The default config of a problem, compiled for the GPU at hand.
 #pragma once
 
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "autotune/gpu/nvrtc.h"
@@ -30,11 +32,21 @@ inline search::Candidate default_config(const Problem& problem, const DeviceSpec
   return *candidate;
 }
 
+// Each code once per process, whoever asks; from any thread.
 inline gpu::CompiledCode compile(const Config& config, const Problem& problem,
                                  const DeviceSpec& device) {
+  static std::mutex mutex;
+  static std::map<std::string, gpu::CompiledCode> known;
+  const std::string hash = source_hash(config, traits_of(problem), device);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(hash); found != known.end()) return found->second;
+  }
   const auto definitions = config.kernel->definitions(config, traits_of(problem), device);
-  return (*gpu::nvrtc())
-      ->compile({config.kernel->source(), config.kernel->entry(), device.limits.arch, definitions});
+  gpu::CompiledCode code = (*gpu::nvrtc())->compile(
+      {config.kernel->source(), config.kernel->entry(), device.limits.arch, definitions});
+  const std::lock_guard lock(mutex);
+  return known.emplace(hash, std::move(code)).first->second;
 }
 
 // A request to measure the default config, compiled.

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "search/plan.h"
-#include "test/gpu/default_config.h"
+#include "test/gpu/default_cases.h"
 #include "test/gpu/gpu_here.h"
 
 using namespace autotune;
@@ -49,7 +49,7 @@ class Checker {
     const auto verdict =
         search::check(config, problem, traits_of(problem), device, limits, nullptr);
     if (verdict) FAIL(search::describe(*verdict, config, device));
-    const gpu::CompiledCode& code = code_of(config, problem);
+    const gpu::CompiledCode code = test::compile(config, problem, device);
     INFO(code.log);
     REQUIRE(code.ok);
     worker::MeasureRequest request;
@@ -67,16 +67,7 @@ class Checker {
   }
 
  private:
-  const gpu::CompiledCode& code_of(const Config& config, const Problem& problem) {
-    const DeviceSpec& device = measurer_.gpu().spec;
-    const std::string hash = source_hash(config, traits_of(problem), device);
-    const auto found = codes_.find(hash);
-    if (found != codes_.end()) return found->second;
-    return codes_.emplace(hash, test::compile(config, problem, device)).first->second;
-  }
-
   gpu::Measurer& measurer_;
-  std::map<std::string, gpu::CompiledCode> codes_;
 };
 
 }  // namespace
@@ -154,9 +145,11 @@ TEST_CASE("sampled configs of gemv are right") {
       std::erase_if(space.kernels, [](const auto& kernel) { return kernel.kernel != "gemv"; });
       const auto plan = search::make_plan(problem, measurer->gpu().spec, space, {});
       if (!plan) FAIL(plan.error().message);
-      for (const search::Candidate& each : search::sample_survivors(*plan, 12, seed++)) {
-        checker.check(each.config, problem);
-      }
+      const auto sample = search::sample_survivors(*plan, 12, seed++);
+      std::vector<std::pair<Config, Problem>> wanted;
+      for (const search::Candidate& each : sample) wanted.emplace_back(each.config, problem);
+      test::compile_ahead(wanted, measurer->gpu().spec);
+      for (const search::Candidate& each : sample) checker.check(each.config, problem);
     }
   }
 }

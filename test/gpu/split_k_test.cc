@@ -8,7 +8,7 @@
 
 #include "autotune/gpu/launch.h"
 #include "autotune/gpu/operands.h"
-#include "test/gpu/default_config.h"
+#include "test/gpu/default_cases.h"
 #include "test/gpu/gpu_here.h"
 
 using namespace autotune;
@@ -112,6 +112,13 @@ TEST_CASE("k in parts gives right results in every type, with beta and rows of o
   problems.back().beta = 0.5;
   problems.push_back(problems[4]);
   problems.back().beta = -2;
+  std::vector<std::pair<Config, Problem>> wanted;
+  for (const Problem& problem : problems) {
+    for (const std::string& text : kConfigs) {
+      wanted.emplace_back(config_of(text, problem.dtype), problem);
+    }
+  }
+  test::compile_ahead(wanted, bench->gpu().spec);
   for (const Problem& problem : problems) {
     gpu::Operands operands = operands_of(*bench, problem);
     for (const std::string& text : kConfigs) {

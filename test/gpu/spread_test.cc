@@ -3,7 +3,7 @@
 #include <string>
 
 #include "search/plan.h"
-#include "test/gpu/default_config.h"
+#include "test/gpu/default_cases.h"
 #include "test/gpu/gpu_here.h"
 
 using namespace autotune;
@@ -14,7 +14,11 @@ void check_sample(gpu::Measurer& measurer, const Problem& problem, int count, st
   const DeviceSpec& device = measurer.gpu().spec;
   const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
   if (!plan) FAIL(plan.error().message);
-  for (const search::Candidate& candidate : search::sample_survivors(*plan, count, seed)) {
+  const auto sample = search::sample_survivors(*plan, count, seed);
+  std::vector<std::pair<Config, Problem>> wanted;
+  for (const search::Candidate& each : sample) wanted.emplace_back(each.config, problem);
+  test::compile_ahead(wanted, device);
+  for (const search::Candidate& candidate : sample) {
     INFO(describe(problem) << " with " << to_string(candidate.config));
     const gpu::CompiledCode code = test::compile(candidate.config, problem, device);
     INFO(code.log);
