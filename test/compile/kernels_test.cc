@@ -126,8 +126,8 @@ TEST_CASE("a shared-memory offset or size that is off by one does not compile") 
   REQUIRE(device != nullptr);
   const search::Space* space = io::default_space("gemm");
   const Problem fp32 = product(DType::fp32, Layout::tn);
-  for (const Problem& problem : {product(DType::bf16, Layout::tn), fp32, exact(fp32),
-                                 product(DType::bf16, Layout::tn, 1)}) {
+  for (const Problem& problem :
+       {product(DType::bf16, Layout::tn), fp32, exact(fp32), product(DType::bf16, Layout::tn, 1)}) {
     const auto candidate = search::default_candidate(problem, *device, *space, {});
     REQUIRE(candidate);
     const Config& config = candidate->config;

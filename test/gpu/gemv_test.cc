@@ -1,8 +1,8 @@
 // gemv on every number of rows it serves, sizes that no tile and no load divides, every type,
 // layout and alignment it takes.
-#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "search/plan.h"
 #include "test/gpu/default_cases.h"

@@ -11,6 +11,9 @@
 
 #include "autotune/gpu/handles.h"
 #include "autotune/gpu/operands.h"
+#include "cache/store.h"
+#include "kernels/device_spec.h"
+#include "kernels/problem.h"
 #include "test/gpu/default_config.h"
 #include "test/gpu/gpu_here.h"
 

@@ -1,6 +1,8 @@
 // A spread of configs, not only the default, on small problems that no tile divides: what
 // compute-sanitizer is run on (`gpu_tests "[spread]"`).
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "search/plan.h"
 #include "test/gpu/default_cases.h"
