@@ -72,6 +72,9 @@ typedef struct autotune_problem {
   int64_t lda, ldb, ldc; /* leading dimensions in elements; 0: tight */
   double alpha, beta;
   int32_t timing; /* autotune_timing. COLD: the L2 holds no operand; HOT: called in a loop */
+  /* Not 0: dtype FP32 by fp32 multiply-adds alone, see Problem in types.h. 64 bits, so that it lies
+     behind the padding that ended this struct before it had the field. */
+  int64_t exact_fp32;
 } autotune_problem;
 
 /* bf16, layout TN, alpha 1, beta 0, cold. */
@@ -89,7 +92,8 @@ static inline autotune_problem autotune_problem_default(void) {
                               0,
                               1.0,
                               0.0,
-                              AUTOTUNE_COLD};
+                              AUTOTUNE_COLD,
+                              0};
   return problem;
 }
 

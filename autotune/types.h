@@ -11,7 +11,7 @@
 namespace autotune {
 
 // Element types. tf32 is stored as fp32 and multiplied with a 10-bit mantissa; fp32 is multiplied
-// exactly. Accumulation is always fp32.
+// with all of its 24 bits. Accumulation is always fp32.
 enum class DType : std::uint8_t { bf16, fp16, tf32, fp32 };
 
 // Letters say how A[m,k] and B[k,n] lie in memory; C[m,n] is always row-major.
@@ -39,6 +39,9 @@ struct Problem {
   double alpha = 1.0;
   double beta = 0.0;
   TimingMode mode = TimingMode::cold;
+  // dtype fp32: by fp32 multiply-adds (FFMA) alone. Otherwise tensor cores may multiply fp32 in
+  // parts, whose error is about that of a chain of FFMA, but whose bits are others.
+  bool exact_fp32 = false;
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };

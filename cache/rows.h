@@ -68,6 +68,7 @@ void visit_problem(AnyProblem& problem, Visitor& visit) {
   visit("alpha", problem.alpha);
   visit("beta", problem.beta);
   visit("mode", problem.mode);
+  visit("exact_fp32", problem.exact_fp32);
 }
 
 template <class Winner, class Visitor>

@@ -133,6 +133,9 @@ CREATE TABLE cubin (
   image BLOB NOT NULL,
   UNIQUE (source_hash, arch, compiler)
 ) STRICT;
+)sql",
+                                                             R"sql(
+ALTER TABLE problem ADD COLUMN exact_fp32 INTEGER NOT NULL DEFAULT 0;
 )sql"};
 
 constexpr std::int64_t kTables = 7;

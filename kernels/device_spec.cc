@@ -40,7 +40,7 @@ struct Rate {
   bool measured = false;
 };
 
-Rate compute_rate(const DeviceSpec& device, DType dtype) {
+Rate compute_rate(const DeviceSpec& device, DType dtype, bool exact_fp32) {
   const bool known = device.measured_f16_bf16_tflops > 0;
   switch (dtype) {
     case DType::bf16:
@@ -54,6 +54,11 @@ Rate compute_rate(const DeviceSpec& device, DType dtype) {
       }
       return {device.tf32_tflops, false};
     case DType::fp32:
+      // Tensor cores take six bf16 products for one of fp32.
+      const Rate parts = compute_rate(device, DType::bf16, false);
+      if (!exact_fp32 && parts.tflops / 6 > device.fp32_tflops) {
+        return {parts.tflops / 6, parts.measured};
+      }
       return {device.fp32_tflops, false};
   }
   return {};
@@ -85,7 +90,8 @@ std::string_view name_in_fingerprint(std::string_view fingerprint) {
   return fingerprint.substr(0, fingerprint.rfind(" cc="));
 }
 
-double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured) {
+double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured,
+                bool exact_fp32) {
   const bool curve_known = !device.cold_read_us.empty();
   double memory_us = device.launch_us;
   if (curve_known) {
@@ -93,7 +99,7 @@ double floor_us(const DeviceSpec& device, DType dtype, double flops, double byte
   } else if (device.dram_gb_per_s > 0) {
     memory_us += bytes / (device.dram_gb_per_s * 1e3);
   }
-  const Rate rate = compute_rate(device, dtype);
+  const Rate rate = compute_rate(device, dtype, exact_fp32);
   const double compute_us = rate.tflops > 0 ? flops / (rate.tflops * 1e6) : 0.0;
   const bool compute_bound = compute_us > memory_us;
   if (measured != nullptr) *measured = compute_bound ? rate.measured : curve_known;

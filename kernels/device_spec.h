@@ -87,7 +87,9 @@ std::string fingerprint(const DeviceSpec& device);
 std::string_view name_in_fingerprint(std::string_view fingerprint);
 
 // Hardware floor in microseconds for moving `bytes` from cold DRAM and doing `flops` operations of
-// `dtype`; `measured` is set to whether measured curves (true) or the datasheet (false) served.
-double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured);
+// `dtype`, of fp32 on the FFMA units alone where `exact_fp32`; `measured` is set to whether
+// measured curves (true) or the datasheet (false) served.
+double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured,
+                bool exact_fp32 = false);
 
 }  // namespace autotune

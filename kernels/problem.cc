@@ -95,6 +95,9 @@ std::string wrong_field(const Problem& p) {
       return fmt::format("{} = {} is not a finite number", name, value);
     }
   }
+  if (p.exact_fp32 && p.dtype != DType::fp32) {
+    return fmt::format("exact_fp32 does not go with dtype {}: it is for fp32", to_string(p.dtype));
+  }
   return {};
 }
 
@@ -152,11 +155,12 @@ int row_alignment(std::int64_t leading_dimension, DType dtype) {
 
 std::string problem_key(const Problem& problem) {
   const KernelTraits traits = traits_of(problem);
-  return fmt::format("{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}",
+  return fmt::format("{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}",
                      problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
                      to_string(problem.out_dtype), to_string(problem.layout), int{traits.align_a},
                      int{traits.align_b}, int{traits.align_c},
-                     problem.beta == 0.0 ? "0" : "nonzero", to_string(problem.mode));
+                     problem.beta == 0.0 ? "0" : "nonzero", to_string(problem.mode),
+                     problem.exact_fp32 ? " exact_fp32" : "");
 }
 
 std::string describe(const Problem& problem) {
@@ -175,6 +179,7 @@ std::string describe(const Problem& problem) {
   if (problem.alpha != 1.0) text += fmt::format(" alpha={}", problem.alpha);
   if (problem.beta != 0.0) text += fmt::format(" beta={}", problem.beta);
   if (problem.mode != TimingMode::cold) text += fmt::format(" mode={}", to_string(problem.mode));
+  if (problem.exact_fp32) text += " exact_fp32";
   return text;
 }
 
@@ -201,6 +206,7 @@ KernelTraits traits_of(const Problem& problem) {
   traits.align_b = static_cast<std::int8_t>(row_alignment(problem.ldb, problem.dtype));
   traits.align_c = static_cast<std::int8_t>(row_alignment(problem.ldc, problem.out_dtype));
   traits.beta = problem.beta != 0.0;
+  traits.exact_fp32 = problem.exact_fp32;
   return traits;
 }
 

@@ -43,7 +43,8 @@ int row_alignment(std::int64_t leading_dimension, DType dtype);
 
 // "gemm m=4096 n=4096 k=4096 dtype=bf16 out=bf16 layout=tn align=16/16/16 beta=0 mode=cold":
 // everything that decides which configuration is best, for a checked problem. Leading dimensions
-// count by their alignment (bytes of A's, B's and C's rows), beta as "0" or "nonzero".
+// count by their alignment (bytes of A's, B's and C's rows), beta as "0" or "nonzero". Ends with
+// " exact_fp32" where that is asked for.
 std::string problem_key(const Problem& problem);
 
 // "4096x4096x4096 bf16 tn", with only the unusual parts added.
@@ -62,6 +63,7 @@ struct KernelTraits {
   std::int8_t align_b = 16;
   std::int8_t align_c = 16;
   bool beta = false;  // C is read as well
+  bool exact_fp32 = false;
 
   friend bool operator==(const KernelTraits&, const KernelTraits&) = default;
 };

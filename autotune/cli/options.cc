@@ -147,6 +147,8 @@ struct FlagOption {
 };
 
 const FlagOption kFlagOptions[] = {
+    {kProblem, kGroupProblem, "--exact-fp32", &Options::exact_fp32,
+     "dtype fp32 by fp32 multiply-adds alone; otherwise tensor cores may multiply it in parts"},
     {kSpace, kGroupSearch, "--keep-slow", &Options::keep_slow,
      "Keep configs that would run badly (predicted spills, low occupancy)"},
     {kLeftOut, kGroupSearch, "--left-out", &Options::left_out,

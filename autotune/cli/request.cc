@@ -92,6 +92,7 @@ Expected<void> fill_types(const Options& options, Problem& problem) {
     if (!layout) return tl::unexpected(layout.error());
     problem.layout = *layout;
   }
+  problem.exact_fp32 = options.exact_fp32;
   return {};
 }
 
@@ -152,11 +153,13 @@ Expected<void> refuse_beside_suite(const Options& options) {
       {"--lda", options.lda},     {"--ldb", options.ldb},   {"--ldc", options.ldc},
       {"--alpha", options.alpha}, {"--beta", options.beta}, {"--out-dtype", options.out_dtype},
   };
+  const auto refused = [](const char* flag) {
+    return bad(fmt::format("{} does not go with --suite: the suite gives the problems", flag));
+  };
   for (const auto& [flag, text] : given) {
-    if (!text.empty()) {
-      return bad(fmt::format("{} does not go with --suite: the suite gives the problems", flag));
-    }
+    if (!text.empty()) return refused(flag);
   }
+  if (options.exact_fp32) return refused("--exact-fp32");
   return {};
 }
 

@@ -17,7 +17,8 @@ Json problem_json(const Problem& problem) {
           {"ldc", problem.ldc},
           {"alpha", problem.alpha},
           {"beta", problem.beta},
-          {"mode", to_string(problem.mode)}};
+          {"mode", to_string(problem.mode)},
+          {"exact_fp32", problem.exact_fp32}};
 }
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }

@@ -20,6 +20,16 @@ const Family* read_family(YamlMap& map) {
   return nullptr;
 }
 
+namespace {
+
+std::optional<bool> parse_flag(std::string_view text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool read_types(YamlMap& map, Problem& problem) {
   if (map.has("dtype")) problem.dtype = map.choice("dtype", &parse_dtype, accepted_dtypes());
   if (map.has("layout")) problem.layout = map.choice("layout", &parse_layout, accepted_layouts());
@@ -28,6 +38,8 @@ bool read_types(YamlMap& map, Problem& problem) {
     problem.out_dtype = map.choice("out_dtype", &parse_dtype, "bf16, fp16, fp32");
   }
   if (map.has("mode")) problem.mode = map.choice("mode", &parse_timing_mode, "cold, hot");
+  if (map.has("exact_fp32"))
+    problem.exact_fp32 = map.choice("exact_fp32", &parse_flag, "true, false");
   return has_out_dtype;
 }
 

@@ -13,8 +13,8 @@ namespace autotune::io {
 // families that are known.
 const Family* read_family(YamlMap& map);
 
-// Reads the keys that are there over what `problem` holds: dtype, layout, out_dtype, mode. Returns
-// whether out_dtype is among them.
+// Reads the keys that are there over what `problem` holds: dtype, layout, out_dtype, mode,
+// exact_fp32. Returns whether out_dtype is among them.
 bool read_types(YamlMap& map, Problem& problem);
 
 // read_types() and alpha, beta, lda, ldb, ldc.

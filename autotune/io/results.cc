@@ -36,6 +36,13 @@ class Members {
     if (!parsed) return wrong(key), T{};
     return *parsed;
   }
+  // False where absent: results are older than the key.
+  bool flag(const char* key) {
+    const Json* value = find(key);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) return wrong(key), false;
+    return value->get<bool>();
+  }
   // Null where absent or null.
   const Json* find(const char* key) const {
     const auto place = object_.is_object() ? object_.find(key) : object_.end();
@@ -76,6 +83,7 @@ Expected<Problem> read_problem(const Json& json) {
   problem.alpha = members.number("alpha");
   problem.beta = members.number("beta");
   problem.mode = members.choice("mode", parse_timing_mode);
+  problem.exact_fp32 = members.flag("exact_fp32");
   if (!members.first_wrong().empty()) {
     return fail(ErrorCode::bad_input,
                 std::string(members.first_wrong()) + " is missing or no such value");

@@ -53,9 +53,9 @@ std::map<std::string, std::string> assignments(std::string_view text) {
 std::string problem_text(const Problem& p) {
   return fmt::format(
       "family={} m={} n={} k={} lda={} ldb={} ldc={} dtype={} out_dtype={} layout={} alpha={} "
-      "beta={} mode={}",
+      "beta={} mode={}{}",
       p.family, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, to_string(p.dtype), to_string(p.out_dtype),
-      to_string(p.layout), p.alpha, p.beta, to_string(p.mode));
+      to_string(p.layout), p.alpha, p.beta, to_string(p.mode), p.exact_fp32 ? " exact_fp32=1" : "");
 }
 
 std::optional<Problem> parse_problem(std::string_view text) {
@@ -85,6 +85,9 @@ std::optional<Problem> parse_problem(std::string_view text) {
   read("alpha", problem.alpha, number<double>);
   read("beta", problem.beta, number<double>);
   read("mode", problem.mode, parse_timing_mode);
+  // Files are older than the field.
+  const auto exact = values.find("exact_fp32");
+  problem.exact_fp32 = exact != values.end() && exact->second == "1";
   const auto sound = good ? checked(problem) : Expected<Problem>(fail(ErrorCode::bad_input, ""));
   return sound ? std::optional(*sound) : std::nullopt;
 }

@@ -121,6 +121,7 @@ std::string tuned_assignments(const std::string& device, const TunedEntry& entry
   assign("problem.alpha", problem.alpha);
   assign("problem.beta", problem.beta);
   assign("problem.mode", fmt::format("TimingMode::{}", to_string(problem.mode)));
+  assign("problem.exact_fp32", problem.exact_fp32);
   assign("config", literal(entry.config));
   assign("median_us", entry.median_us);
   return out;

@@ -111,6 +111,7 @@ Expected<Problem> problem_of(const autotune_problem* pointer) {
   problem.alpha = given->alpha;
   problem.beta = given->beta;
   problem.mode = enum_of<TimingMode>(given->timing);
+  problem.exact_fp32 = given->exact_fp32 != 0;
   return problem;
 }
 

@@ -31,6 +31,7 @@ struct ProblemHash {
     mix(static_cast<int>(problem.out_dtype));
     mix(static_cast<int>(problem.layout));
     mix(static_cast<int>(problem.mode));
+    mix(problem.exact_fp32);
     return hash;
   }
 };

@@ -101,8 +101,9 @@ class Bench {
     auto timed = options_.baseline ? compare(i, **code) : measure(i, **code);
     if (!timed) return timed;
     if (row.outcome != Outcome::ok || row.measurement.median_us <= 0) return {};
-    const double floor = floor_us(device_, row.problem.dtype, flops(row.problem),
-                                  compulsory_bytes(row.problem), &row.floor_measured);
+    const double floor =
+        floor_us(device_, row.problem.dtype, flops(row.problem), compulsory_bytes(row.problem),
+                 &row.floor_measured, row.problem.exact_fp32);
     row.floor_percent = 100 * floor / row.measurement.median_us;
     return {};
   }

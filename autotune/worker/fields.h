@@ -33,6 +33,7 @@ void fields(auto& archive, Problem& x) {
   archive("alpha", x.alpha);
   archive("beta", x.beta);
   archive("mode", x.mode);
+  archive("exact_fp32", x.exact_fp32);
 }
 
 void fields(auto& archive, ActualResources& x) {

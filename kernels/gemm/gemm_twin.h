@@ -71,6 +71,9 @@ inline constexpr Parameter kRaster{"raster", 0,    1,
 inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
                                     4,         true, "tiles of the other direction per walk"};
 
+// Why a kernel that multiplies fp32 in parts, or not at all, does not serve an exact_fp32 problem.
+inline constexpr const char* kExactByFfma = "--exact-fp32 asks for FFMA";
+
 extern const HostTwin& wgmma_kernel;
 extern const HostTwin& wgmma_fp32_kernel;
 extern const HostTwin& mma_kernel;

@@ -106,18 +106,61 @@ std::int32_t copies_per_thread(const Values& v, const KernelTraits& t) {
   return static_cast<std::int32_t>(std::min<std::int64_t>(copies, 16));
 }
 
+// What a thread holds in registers beside addresses. fp32 fills both fragment buffers with the
+// words of one step of 16.
+struct Registers {
+  std::int64_t accumulators;
+  std::int64_t fragments;  // both buffers
+  std::int64_t parts = 0;  // fp32: three bf16 of each word of the two buffers
+};
+
+Registers registers_of(const Values& v, const KernelTraits& t) {
+  Registers r{accumulators(v), 2 * std::int64_t{fragment_registers(v)}};
+  if (t.dtype != DType::fp32) return r;
+  r.parts = r.fragments * 3 / 2;
+  return r;
+}
+
 // Fitted to ptxas 13.0 on 300 random configs for sm_90a: what it takes when nothing is short, and
 // the least that must be live at once (no config of the fit that kept within it spilled wrongly:
 // 25 of 25 rejected ones spill, 14 that spill a little are not foreseen).
 constexpr std::int32_t kBaseRegisters = 40;
 constexpr std::int32_t kBaseLive = 27;
+// fp32, on another 140: where a k tile is a single step, less is computed ahead.
+constexpr std::int32_t kBaseLiveParts = 56;
+constexpr std::int32_t kBaseLiveOneStep = 32;
+
+std::int32_t registers_per_copy(const KernelTraits& t) { return t.dtype == DType::fp32 ? 6 : 4; }
 
 std::int32_t estimate(const Values& v, const KernelTraits& t) {
-  return static_cast<std::int32_t>(accumulators(v)) + 2 * fragment_registers(v) +
-         4 * copies_per_thread(v, t) + kBaseRegisters;
+  const Registers r = registers_of(v, t);
+  return static_cast<std::int32_t>(r.accumulators + r.fragments + r.parts) +
+         registers_per_copy(t) * copies_per_thread(v, t) + kBaseRegisters;
 }
-std::int32_t live(const Values& v) {
-  return static_cast<std::int32_t>(accumulators(v)) + fragment_registers(v) * 8 / 5 + kBaseLive;
+std::int32_t live(const Values& v, const KernelTraits& t) {
+  const Registers r = registers_of(v, t);
+  if (t.dtype == DType::fp32) {
+    const bool one_step = v[kBlockK] == 2 * step_k(t);
+    return static_cast<std::int32_t>(r.accumulators + r.parts) +
+           (one_step ? kBaseLiveOneStep : kBaseLiveParts);
+  }
+  return static_cast<std::int32_t>(r.accumulators) + fragment_registers(v) * 8 / 5 + kBaseLive;
+}
+
+// Of a rate for bf16, what is left for fp32: six products take the place of one, and on small warp
+// tiles a scheduler's issue slots are rarer than the tensor cores' clocks. `rate`: of mma.sync.
+double share_of_parts(const Values& v, const DeviceSpec& device, double rate) {
+  constexpr double kProducts = 6;
+  constexpr double kCut = 12;  // instructions for two words
+  constexpr double kFlops = 2 * 16 * 8 * 16;
+  const double words = static_cast<double>(warp_m(v) + warp_n(v)) / 2;  // of a lane, per 16 of k
+  const double tiles = static_cast<double>(warp_m(v) * warp_n(v)) / (16 * 8);
+  const double issue = kCut * words / 2 + (kProducts + 4) * tiles;
+  const double schedulers = 4.0 * device.sm_count * device.boost_mhz;
+  if (schedulers <= 0 || device.f16_bf16_tflops <= 0) return 1 / kProducts;
+  const double flops_per_clock = device.f16_bf16_tflops * 1e6 / schedulers * rate;
+  const double multiply = kProducts * tiles * kFlops / flops_per_clock;
+  return std::min(1.0, multiply / issue) / kProducts;
 }
 
 class Mma final : public GemmTwin {
@@ -129,10 +172,11 @@ class Mma final : public GemmTwin {
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
-    if (traits.dtype == DType::fp32) return "multiplies bf16, fp16 and tf32 only";
-    const std::string_view wanted = traits.dtype == DType::bf16   ? "bf16"
-                                    : traits.dtype == DType::fp16 ? "f16"
-                                                                  : "tf32";
+    if (traits.exact_fp32) return kExactByFfma;
+    // fp32 is multiplied in parts of bf16.
+    const std::string_view wanted = traits.dtype == DType::fp16   ? "f16"
+                                    : traits.dtype == DType::tf32 ? "tf32"
+                                                                  : "bf16";
     const auto& offered = device.limits.mma_dtypes;
     if (std::find(offered.begin(), offered.end(), wanted) == offered.end()) {
       return fmt::format("{} has no tensor-core instruction for {}", device.limits.arch,
@@ -165,22 +209,28 @@ class Mma final : public GemmTwin {
   std::vector<Term> register_terms(const Config& config,
                                    const KernelTraits& traits) const override {
     const Values& v = config.values;
-    return {
-        {"accumulators", fmt::format("{} x {} / 32", warp_m(v), warp_n(v)), accumulators(v)},
+    const Registers r = registers_of(v, traits);
+    const std::int32_t per_copy = registers_per_copy(traits);
+    std::vector<Term> terms = {
+        {"accumulators", fmt::format("{} x {} / 32", warp_m(v), warp_n(v)), r.accumulators},
         {"fragments", fmt::format("2 buffers x ({} / 16 + {} / 16) x 4", warp_m(v), warp_n(v)),
-         2 * fragment_registers(v)},
-        {"copies", fmt::format("4 x {} per k tile", copies_per_thread(v, traits)),
-         4 * copies_per_thread(v, traits)},
-        {"addresses and loop", "fitted", kBaseRegisters},
-        {"estimate", "before the launch cap", estimate(v, traits)},
-        {"live at once", "spills where the cap is below", live(v)},
+         r.fragments},
     };
+    if (r.parts > 0) terms.push_back({"parts", "3 of 2 bytes for each fragment's 4", r.parts});
+    terms.insert(
+        terms.end(),
+        {{"copies", fmt::format("{} x {} per k tile", per_copy, copies_per_thread(v, traits)),
+          per_copy * copies_per_thread(v, traits)},
+         {"addresses and loop", "fitted", kBaseRegisters},
+         {"estimate", "before the launch cap", estimate(v, traits)},
+         {"live at once", "spills where the cap is below", live(v, traits)}});
+    return terms;
   }
 
  protected:
   BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
-    return {layout_of(v, traits).total(), threads_of(v), 1, estimate(v, traits), live(v)};
+    return {layout_of(v, traits).total(), threads_of(v), 1, estimate(v, traits), live(v, traits)};
   }
 
   std::vector<Definition> layout_definitions(const Config& config,
@@ -202,6 +252,7 @@ class Mma final : public GemmTwin {
     // assumed alike where tcgen05 is the full-rate instruction.
     const bool newer = device.limits.has(Feature::wgmma) || device.limits.has(Feature::tcgen05);
     work.unit_rate = newer ? 0.62 : 1.0;
+    if (traits.dtype == DType::fp32) work.unit_rate *= share_of_parts(v, device, work.unit_rate);
     work.stages = v[kStages];
     work.warps = v[kWarpsM] * v[kWarpsN];
     const double k_bytes = static_cast<double>(v[kBlockK] * element(traits));

@@ -1,3 +1,4 @@
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -54,6 +55,26 @@ TEST_CASE("an empty file is a new database") {
   REQUIRE(writer);
   TrialRecord trial = sample_trial(1);
   CHECK(writer->record(trial));
+}
+
+TEST_CASE("a file of the first schema is brought up to date and keeps what it holds") {
+  const TempFolder folder;
+  const fs::path file = folder / "cache.db";
+  TrialRecord trial = sample_trial(1);
+  REQUIRE(Store::open(file, Access::read_write)->record(trial));
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
+  const char* back = "ALTER TABLE problem DROP COLUMN exact_fp32; PRAGMA user_version = 1";
+  REQUIRE(sqlite3_exec(db, back, nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(db);
+
+  const auto writer = Store::open(file, Access::read_write);
+  REQUIRE(writer);
+  CHECK(writer->message().empty());
+  const auto found = writer->trial(trial.key);
+  REQUIRE((found && *found));
+  CHECK((*found)->problem == trial.problem);
+  CHECK_FALSE((*found)->problem.exact_fp32);
 }
 
 TEST_CASE("a reader writes nothing") {

@@ -21,8 +21,9 @@ Store fresh(const TempFolder& folder) {
 
 TrialRecord full_trial() {
   TrialRecord trial = sample_trial(7);
-  trial.problem.dtype = DType::tf32;
+  trial.problem.dtype = DType::fp32;
   trial.problem.out_dtype = DType::fp32;
+  trial.problem.exact_fp32 = true;
   trial.problem.layout = Layout::nt;
   trial.problem.alpha = 0.1;
   trial.problem.beta = -2.5;

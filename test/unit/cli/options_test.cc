@@ -77,6 +77,7 @@ TEST_CASE("numbers of other options are checked too") {
   check_refused(with({"--alpha", "one"}), "--alpha");
   check_refused(with({"--beta", "nan"}), "--beta");
   check_refused(with({"--alpha", "inf"}), "--alpha");
+  check_refused(with({"--exact-fp32"}), "exact_fp32 does not go with dtype bf16");
   check_refused(with({"--compile", "some"}), "--compile");
   check_refused(with({"--audit", "0"}), "--audit");
   check_refused(with({"--seed", "-1"}), "--seed");
@@ -95,6 +96,8 @@ TEST_CASE("AUTOTUNE_MAX_SMEM is read like the option") {
 TEST_CASE("a suite and one problem's options exclude each other") {
   check_refused({"plan", "--suite", "gemm", "--m", "64", "--device", "nvidia-h200"}, "--m");
   check_refused({"plan", "--suite", "gemm", "--beta", "1", "--device", "nvidia-h200"}, "--beta");
+  check_refused({"plan", "--suite", "gemm", "--exact-fp32", "--device", "nvidia-h200"},
+                "--exact-fp32");
 }
 
 TEST_CASE("a suite of another family than the one named is refused") {

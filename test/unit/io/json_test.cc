@@ -33,8 +33,8 @@ using Keys = std::vector<std::string>;
 TEST_CASE("a problem is an object with every field") {
   PlanJson plan{"NVIDIA H200", std::nullopt, {PlanRowJson{square()}}};
   const Json problem = Json::parse(to_json(plan))["problem"];
-  CHECK(keys_of(problem) == Keys{"alpha", "beta", "dtype", "family", "k", "layout", "lda", "ldb",
-                                 "ldc", "m", "mode", "n", "out_dtype"});
+  CHECK(keys_of(problem) == Keys{"alpha", "beta", "dtype", "exact_fp32", "family", "k", "layout",
+                                 "lda", "ldb", "ldc", "m", "mode", "n", "out_dtype"});
   CHECK(problem["m"] == 64);
   CHECK(problem["dtype"] == "bf16");
   CHECK(problem["layout"] == "tn");

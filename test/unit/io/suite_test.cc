@@ -18,6 +18,22 @@ std::string error_of(const std::string& text) {
   return suite.error().message;
 }
 
+TEST_CASE("a suite's problem, or all of them, may ask for exact fp32") {
+  const auto one = parse(kHead + "  - {m: 1, n: 2, k: 3, dtype: fp32, exact_fp32: true}\n" +
+                         "  - {m: 1, n: 2, k: 3, dtype: fp32, exact_fp32: false}\n");
+  REQUIRE(one);
+  CHECK(one->entries[0].problem.exact_fp32);
+  CHECK_FALSE(one->entries[1].problem.exact_fp32);
+  const auto all =
+      parse("family: gemm\ndtype: fp32\nexact_fp32: true\nproblems:\n  - {m: 1, n: 2, k: 3}\n");
+  REQUIRE(all);
+  CHECK(all->entries[0].problem.exact_fp32);
+  CHECK_THAT(error_of(kHead + "  - {m: 1, n: 2, k: 3, dtype: fp32, exact_fp32: 1}\n"),
+             HasText("exact_fp32: expected true, false"));
+  CHECK_THAT(error_of(kHead + "  - {m: 1, n: 2, k: 3, exact_fp32: true}\n"),
+             HasText("exact_fp32 does not go with dtype bf16"));
+}
+
 TEST_CASE("a suite's problems come checked, in order") {
   const auto suite = parse(kHead +
                            "  - {m: 100, n: 512, k: 1524}\n"

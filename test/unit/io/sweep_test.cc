@@ -88,6 +88,15 @@ TEST_CASE("a sweep file that does not make sense is refused at its line") {
   check_refused(text, "reference mma:block_m", "reference mma:blok_m", "blok_m");
 }
 
+TEST_CASE("a sweep of an exact fp32 problem reads back as one") {
+  Sweep sweep = example();
+  sweep.problem.dtype = sweep.problem.out_dtype = DType::fp32;
+  sweep.problem.exact_fp32 = true;
+  const auto back = parse_sweep(sweep_text(sweep), "x.sweep");
+  REQUIRE(back);
+  CHECK(back->problem == sweep.problem);
+}
+
 TEST_CASE("a sweep's parameters are named by its file") {
   const auto parsed = parse_sweep(
       "sweep 1\ndevice NVIDIA H200\nproblem family=gemm m=1 n=2 k=3 lda=3 ldb=3 ldc=2 dtype=bf16 "

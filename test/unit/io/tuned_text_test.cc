@@ -50,6 +50,9 @@ TunedFile sample_file() {
   odd.alpha = 1e30;
   odd.beta = 0;
   add(odd, "simt", 1e12);
+  odd.dtype = DType::fp32;
+  odd.exact_fp32 = true;
+  add(odd, "simt", 1e12);
   return file;
 }
 

@@ -74,7 +74,12 @@ TEST_CASE("without measurements the floor is the datasheet's") {
   CHECK_FALSE(measured);
   CHECK(floor_us(device, DType::bf16, 1e12, 0, &measured) == Approx(1000));
   CHECK(floor_us(device, DType::tf32, 1e12, 0, nullptr) == Approx(2000));
-  CHECK(floor_us(device, DType::fp32, 6e10, 0, nullptr) == Approx(1000));
+  CHECK(floor_us(device, DType::fp32, 6e10, 0, nullptr, true) == Approx(1000));
+  // Six products of bf16 for one of fp32, where that is the faster way.
+  CHECK(floor_us(device, DType::fp32, 6e12, 0, nullptr) == Approx(36000));
+  DeviceSpec fast_ffma = device;
+  fast_ffma.fp32_tflops = 600;
+  CHECK(floor_us(fast_ffma, DType::fp32, 6e11, 0, nullptr) == Approx(1000));
 }
 
 TEST_CASE("the floor of a memory-bound problem follows the measured curve") {
@@ -113,7 +118,9 @@ TEST_CASE("the floor of a compute-bound problem uses the measured rate where kno
   CHECK(measured);
   CHECK(floor_us(device, DType::tf32, 4e11, 0, &measured) == Approx(1000));
   CHECK(measured);
-  CHECK(floor_us(device, DType::fp32, 6e10, 0, &measured) == Approx(1000));
+  CHECK(floor_us(device, DType::fp32, 8e11, 0, &measured) == Approx(6000));
+  CHECK(measured);
+  CHECK(floor_us(device, DType::fp32, 6e10, 0, &measured, true) == Approx(1000));
   CHECK_FALSE(measured);
 }
 

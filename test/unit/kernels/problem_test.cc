@@ -146,6 +146,24 @@ TEST_CASE("values that no enumeration has, an empty family and infinite factors 
   CHECK(says(refused(problem), "beta"));
 }
 
+TEST_CASE("exact_fp32 is for fp32, and marks the key, the description and the traits") {
+  Problem problem = square();
+  problem.exact_fp32 = true;
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::tf32}) {
+    problem.dtype = dtype;
+    problem.out_dtype = default_out_dtype(dtype);
+    CHECK(says(refused(problem), "exact_fp32"));
+  }
+  problem.dtype = problem.out_dtype = DType::fp32;
+  const Problem exact = checked_or_fail(problem);
+  Problem free = exact;
+  free.exact_fp32 = false;
+  CHECK(problem_key(exact) == problem_key(free) + " exact_fp32");
+  CHECK(describe(exact) == "4096x4096x4096 fp32 tn exact_fp32");
+  CHECK(traits_of(exact).exact_fp32);
+  CHECK_FALSE(traits_of(free).exact_fp32);
+}
+
 TEST_CASE("row alignment is the largest of 16, 8, 4 and 2 that divides a row") {
   CHECK(row_alignment(4096, DType::bf16) == 16);
   CHECK(row_alignment(1524, DType::bf16) == 8);

@@ -100,6 +100,9 @@ TEST_CASE("distance is the sum of doublings, and only between comparable problem
   other.mode = TimingMode::hot;
   other.beta = 1;
   CHECK(*lookup::distance(gemm(64, 64, 64), other) == Approx(2.0));
+  other = gemm(64, 64, 64);
+  other.exact_fp32 = true;
+  CHECK(*lookup::distance(gemm(64, 64, 64), other) == Approx(1.0));
 }
 
 TEST_CASE("a ladder has its ends, powers of two and what is halfway between the larger ones") {

@@ -97,6 +97,21 @@ TEST_CASE("what is wrong is told by status and message, per thread, and leaves n
   autotune_kernel_free(nullptr);
 }
 
+TEST_CASE("an exact_fp32 problem is answered by FFMA, and refused of another type") {
+  const Setting setting;
+  autotune_session* session = open(setting, autotune_options_default());
+  autotune_problem problem = square(1024);
+  problem.exact_fp32 = 1;
+  autotune_answer* answer = nullptr;
+  CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+  CHECK(message().find("exact_fp32") != std::string::npos);
+  problem.dtype = problem.out_dtype = AUTOTUNE_FP32;
+  REQUIRE(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_OK);
+  CHECK(std::string(autotune_answer_config(answer)).rfind("simt:", 0) == 0);
+  autotune_answer_free(answer);
+  autotune_session_free(session);
+}
+
 TEST_CASE("structs of an older header keep the defaults of what they lack") {
   const Setting setting;
   setting.fill();

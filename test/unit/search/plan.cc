@@ -87,9 +87,13 @@ TEST_CASE("when nothing fits the message names the rule and the closest miss") {
 
 TEST_CASE("kernels that do not serve the problem are named, and none is nothing_fits") {
   const Plan fp32 = plan_on("nvidia-h200", gemm(64, 64, 64, DType::fp32));
-  REQUIRE(fp32.unsupported.size() == 2);
+  REQUIRE(fp32.unsupported.size() == 1);
   CHECK(fp32.unsupported[0].find("wgmma: ") == 0);
-  CHECK(fp32.unsupported[1].find("mma: ") == 0);
+  Problem exact = gemm(64, 64, 64, DType::fp32);
+  exact.exact_fp32 = true;
+  const Plan by_ffma = plan_on("nvidia-h200", exact);
+  REQUIRE(by_ffma.unsupported.size() == 2);
+  CHECK(by_ffma.unsupported[1] == "mma: --exact-fp32 asks for FFMA");
   const auto turing = make_plan(gemm(64, 64, 64), device_named("tesla-t4"), gemm_space(), Limits{});
   REQUIRE_FALSE(turing);
   CHECK(turing.error().code == ErrorCode::nothing_fits);

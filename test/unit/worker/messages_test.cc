@@ -25,6 +25,7 @@ Problem odd_problem() {
   problem.alpha = 0.5;
   problem.beta = -1.25e-7;
   problem.mode = TimingMode::hot;
+  problem.exact_fp32 = true;
   return problem;
 }
 

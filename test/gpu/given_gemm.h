@@ -1,0 +1,86 @@
+// A GEMM on matrices that a test gives, element by element.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "autotune/gpu/launch.h"
+#include "test/gpu/default_config.h"
+#include "test/gpu/gpu_here.h"
+
+namespace autotune::test {
+
+// m x k, k x n and m x n fp32 values, row by row; c may be empty where beta is 0.
+struct GivenMatrices {
+  std::vector<float> a;
+  std::vector<float> b;
+  std::vector<float> c;
+};
+
+// rows x columns values as a matrix in device memory, NaN between its lines.
+inline gpu::DeviceMemory put(gpu::Workbench& bench, const std::vector<float>& values,
+                             std::int64_t rows, std::int64_t columns, std::int64_t leading,
+                             bool along_columns) {
+  const std::int64_t lines = along_columns ? rows : columns;
+  std::vector<float> stored(static_cast<std::size_t>(lines * leading), NAN);
+  for (std::int64_t row = 0; row < rows && !values.empty(); ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const std::int64_t at = along_columns ? row * leading + column : column * leading + row;
+      stored[static_cast<std::size_t>(at)] =
+          values[static_cast<std::size_t>(row * columns + column)];
+    }
+  }
+  auto memory = gpu::DeviceMemory::allocate(stored.size() * sizeof(float));
+  REQUIRE(memory);
+  REQUIRE(bench.upload(memory->address(), stored.data(), stored.size() * sizeof(float)));
+  return std::move(*memory);
+}
+
+// Compiled once for all problems of the same traits.
+inline const gpu::CompiledCode& compiled_once(const Config& config, const Problem& problem,
+                                              const DeviceSpec& device) {
+  static auto* const codes = new std::map<std::string, gpu::CompiledCode>();
+  const std::string hash = source_hash(config, traits_of(problem), device);
+  const auto known = codes->find(hash);
+  if (known != codes->end()) return known->second;
+  return codes->emplace(hash, compile(config, problem, device)).first->second;
+}
+
+// m x n results of a config, row by row; what it did not write stays NaN.
+inline std::vector<float> run_given(gpu::Workbench& bench, const Config& config,
+                                    const Problem& problem, const GivenMatrices& given) {
+  const DeviceSpec& device = bench.gpu().spec;
+  INFO(describe(problem) << " with " << to_string(config));
+  REQUIRE(config.kernel->unsupported(traits_of(problem), device).empty());
+  const gpu::CompiledCode& code = compiled_once(config, problem, device);
+  INFO(code.log);
+  REQUIRE(code.ok);
+  const auto kernel = gpu::LoadedKernel::load(code.cubin, config.kernel->entry());
+  REQUIRE(kernel);
+  const Problem& p = problem;
+  const auto a = put(bench, given.a, p.m, p.k, p.lda, a_is_k_major(p.layout));
+  const auto b = put(bench, given.b, p.k, p.n, p.ldb, !b_is_k_major(p.layout));
+  const auto c = put(bench, given.c, p.m, p.n, p.ldc, true);
+  const LaunchPlan plan = config.kernel->launch_plan(config, problem, device,
+                                                     {a.address(), b.address(), c.address(), 0}, 0);
+  const auto refused = kernel->prepare(plan);
+  REQUIRE(refused);
+  REQUIRE_FALSE(*refused);
+  REQUIRE(kernel->launch(plan, bench.stream()));
+  std::vector<float> stored(static_cast<std::size_t>(p.m * p.ldc));
+  REQUIRE(bench.download(stored.data(), c.address(), stored.size() * sizeof(float)));
+  std::vector<float> values;
+  values.reserve(static_cast<std::size_t>(p.m * p.n));
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    const auto begin = stored.begin() + row * p.ldc;
+    CHECK(std::all_of(begin + p.n, begin + p.ldc, [](float gap) { return std::isnan(gap); }));
+    values.insert(values.end(), begin, begin + p.n);
+  }
+  return values;
+}
+
+}  // namespace autotune::test
