@@ -14,4 +14,9 @@ struct WgmmaArgs {
   GemmArgs gemm;  // tiles_m and tiles_n count the tiles of a cluster
 };
 
+// What a gated kernel takes: a longer argument costs every launch.
+struct GatedWgmmaArgs : WgmmaArgs {
+  TensorMapBytes map_up;
+};
+
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_
