@@ -5,7 +5,7 @@
 namespace autotune::io {
 
 Json problem_json(const Problem& problem) {
-  return {{"family", problem.family},
+  Json json = {{"family", problem.family},
           {"m", problem.m},
           {"n", problem.n},
           {"k", problem.k},
@@ -19,6 +19,8 @@ Json problem_json(const Problem& problem) {
           {"beta", problem.beta},
           {"mode", to_string(problem.mode)},
           {"exact_fp32", problem.exact_fp32}};
+  if (is_gated(problem)) json["activation"] = to_string(problem.activation);
+  return json;
 }
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }

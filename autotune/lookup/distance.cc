@@ -18,7 +18,7 @@ int other_treatments(const Problem& a, const Problem& b) {
   const bool other_alignment =
       of_a.align_a != of_b.align_a || of_a.align_b != of_b.align_b || of_a.align_c != of_b.align_c;
   return (a.mode != b.mode) + (of_a.beta != of_b.beta) + (a.exact_fp32 != b.exact_fp32) +
-         other_alignment;
+         (a.activation != b.activation) + other_alignment;
 }
 
 }  // namespace

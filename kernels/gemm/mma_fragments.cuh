@@ -67,7 +67,7 @@ struct FragmentReader {
 #pragma unroll
     for (int j = 0; j < kTilesN / 2; ++j) {
       constexpr int kPairsC = kTilesC / 2;
-      const u32 tile_b = tiles_b + j / kPairsC * u32(sizeof(TileB));
+      const u32 tile_b = j < kPairsC ? tiles_b : tiles_b + u32(sizeof(TileB));
       const int n = first_n + j % kPairsC * 16;
       if constexpr (B_K_MAJOR) {
         const int row = n + (lane & 7) + ((lane >> 4) << 3);

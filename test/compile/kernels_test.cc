@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "autotune/gpu/nvrtc.h"
@@ -23,8 +24,9 @@ struct Job {
   search::Candidate candidate;
 };
 
-Problem product(DType dtype, Layout layout) {
+Problem product(DType dtype, Layout layout, const char* family = "gemm") {
   Problem problem;
+  problem.family = family;
   problem.m = 1000;
   problem.n = 1524;
   problem.k = 4096;
@@ -107,13 +109,39 @@ TEST_CASE("default configs compile for every architecture as predicted") {
   for (const std::string& text : run(jobs)) FAIL_CHECK(text);
 }
 
+TEST_CASE("gated kernels compile with every activation as predicted, for every architecture") {
+  const search::Space* space = io::default_space("geglu");
+  REQUIRE(space != nullptr);
+  std::vector<Job> jobs;
+  int turn = 0;
+  for (const DeviceSpec* device : test::one_gpu_per_capability()) {
+    for (const DType dtype : kDTypes) {
+      for (const Layout layout : kLayouts) {
+        ++turn;
+        if (device->limits.cc != 90 && layout != kLayouts[turn / 4 % 4]) continue;
+        Problem problem = product(dtype, layout, "geglu");
+        problem.activation = static_cast<Activation>(turn / 5 % 4);
+        const auto candidate = search::default_candidate(problem, *device, *space, {});
+        if (candidate) jobs.push_back({device, problem, *candidate});
+        CHECK((candidate || device->limits.cc == 75));
+      }
+    }
+  }
+  REQUIRE(jobs.size() >= 40);
+  for (const std::string& text : run(jobs)) FAIL_CHECK(text);
+}
+
 TEST_CASE("a shared-memory offset or size that is off by one does not compile") {
   const DeviceSpec* device = io::find_device("NVIDIA H200");
   REQUIRE(device != nullptr);
-  const search::Space* space = io::default_space("gemm");
-  for (const DType dtype : {DType::bf16, DType::fp32}) {
-    const Problem problem = product(dtype, Layout::tn);
-    const auto candidate = search::default_candidate(problem, *device, *space, {});
+  const std::pair<DType, const char*> cases[] = {{DType::bf16, "gemm"},
+                                                 {DType::fp32, "gemm"},
+                                                 {DType::bf16, "geglu"},
+                                                 {DType::fp32, "geglu"}};
+  for (const auto& [dtype, family] : cases) {
+    const Problem problem = product(dtype, Layout::tn, family);
+    const auto candidate =
+        search::default_candidate(problem, *device, *io::default_space(family), {});
     REQUIRE(candidate);
     const Config& config = candidate->config;
     const auto right = config.kernel->definitions(config, traits_of(problem), *device);
