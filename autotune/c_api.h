@@ -68,8 +68,8 @@ typedef enum autotune_activation {
   AUTOTUNE_RELU = 3
 } autotune_activation;
 
-/* Family "gemm": C = alpha * A * B + beta * C; "geglu": C = activation(A * B) .* (A * Up), Up stored
- * as B is. Start from autotune_problem_default(). */
+/* Family "gemm": C = alpha * A * B + beta * C; "geglu": C = activation(A * B) .* (A * Up), Up
+ * stored as B is. Start from autotune_problem_default(). */
 typedef struct autotune_problem {
   size_t size;        /* sizeof(autotune_problem), as the caller's header has it */
   const char* family; /* "gemm" or "geglu" */

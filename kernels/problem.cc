@@ -190,14 +190,13 @@ int row_alignment(std::int64_t leading_dimension, DType dtype) {
 
 std::string problem_key(const Problem& problem) {
   const KernelTraits traits = traits_of(problem);
-  return fmt::format("{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}{}",
-                     problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
-                     to_string(problem.out_dtype), to_string(problem.layout), int{traits.align_a},
-                     int{traits.align_b}, int{traits.align_c},
-                     problem.beta == 0.0 ? "0" : "nonzero", to_string(problem.mode),
-                     problem.exact_fp32 ? " exact_fp32" : "",
-                     traits.gated ? fmt::format(" activation={}", to_string(traits.activation))
-                                  : "");
+  return fmt::format(
+      "{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}{}",
+      problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
+      to_string(problem.out_dtype), to_string(problem.layout), int{traits.align_a},
+      int{traits.align_b}, int{traits.align_c}, problem.beta == 0.0 ? "0" : "nonzero",
+      to_string(problem.mode), problem.exact_fp32 ? " exact_fp32" : "",
+      traits.gated ? fmt::format(" activation={}", to_string(traits.activation)) : "");
 }
 
 std::string describe(const Problem& problem) {

@@ -25,7 +25,8 @@ constexpr const char* kGroupRun = "Run";
 constexpr const char* kGroupOutput = "Output";
 
 const TextOption kTextOptions[] = {
-    {kFamily, kGroupProblem, "FAMILY", "", &Options::family, "Kernel family: gemm, or geglu: activation(A B) .* (A Up)"},
+    {kFamily, kGroupProblem, "FAMILY", "", &Options::family,
+     "Kernel family: gemm, or geglu: activation(A B) .* (A Up)"},
     {kSuite, kGroupProblem, "--suite", "NAME|FILE", &Options::suite,
      "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
     {kProblem, kGroupProblem, "--m", "N", &Options::m,

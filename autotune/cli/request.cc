@@ -157,9 +157,15 @@ Expected<std::vector<Problem>> read_ladder(const Options& options, const Family&
 // With a suite, what only one problem can have is an error, not silently dropped.
 Expected<void> refuse_beside_suite(const Options& options) {
   const std::pair<const char*, const std::string&> given[] = {
-      {"--m", options.m},         {"--n", options.n},       {"--k", options.k},
-      {"--lda", options.lda},     {"--ldb", options.ldb},   {"--ldc", options.ldc},
-      {"--alpha", options.alpha}, {"--beta", options.beta}, {"--out-dtype", options.out_dtype},
+      {"--m", options.m},
+      {"--n", options.n},
+      {"--k", options.k},
+      {"--lda", options.lda},
+      {"--ldb", options.ldb},
+      {"--ldc", options.ldc},
+      {"--alpha", options.alpha},
+      {"--beta", options.beta},
+      {"--out-dtype", options.out_dtype},
       {"--activation", options.activation},
   };
   const auto refused = [](const char* flag) {

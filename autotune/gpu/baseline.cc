@@ -83,10 +83,9 @@ Expected<void> Baseline::Impl::add_gated_forms(const DevicePointers& at) {
   forms.back().up = second;
 
   const std::int64_t row_bytes = problem.ldb * storage_bytes(problem.dtype);
-  const bool adjacent =
-      b_is_k_major(problem.layout) &&
-      at.up == at.b + static_cast<std::uint64_t>(problem.n * row_bytes) &&
-      2 * problem.n <= std::numeric_limits<std::int32_t>::max();
+  const bool adjacent = b_is_k_major(problem.layout) &&
+                        at.up == at.b + static_cast<std::uint64_t>(problem.n * row_bytes) &&
+                        2 * problem.n <= std::numeric_limits<std::int32_t>::max();
   if (!adjacent) return {};
   Problem both = problem;
   both.n = both.ldc = 2 * problem.n;
@@ -146,8 +145,8 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
   auto impl = std::unique_ptr<Impl>(
       new Impl{bench, operands.problem(), mode, {}, std::move(*handles), {}, {}, {}});
   const DevicePointers at = operands.pointers();
-  auto state = is_gated(impl->problem) ? impl->add_gated_forms(at)
-                                       : impl->add_form(impl->problem, {at}, "");
+  auto state =
+      is_gated(impl->problem) ? impl->add_gated_forms(at) : impl->add_form(impl->problem, {at}, "");
   if (!state) return tl::unexpected(state.error());
 
   for (std::size_t form = 0; form < impl->forms.size(); ++form) {

@@ -82,10 +82,10 @@ Expected<CublasHandles> CublasHandles::create(void* stream) {
   state = refused(api.cublasSetStream(handle, static_cast<cudaStream_t>(stream)),
                   "cannot set the stream");
   if (state) {
-    state = refused(
-        api.cublasSetWorkspace(handle, reinterpret_cast<void*>(made.workspace.address()),
-                               made.workspace.bytes()),
-        "cannot set the workspace");
+    state =
+        refused(api.cublasSetWorkspace(handle, reinterpret_cast<void*>(made.workspace.address()),
+                                       made.workspace.bytes()),
+                "cannot set the workspace");
   }
   if (!state) return tl::unexpected(state.error());
   return made;

@@ -129,7 +129,7 @@ struct ReferenceArgs {
   const void* b;
   const void* up;  // laid out as b; read where activation is not kNone
   const void* c;   // read where beta != 0
-  void* out;      // m x n, tight, in the output's storage type
+  void* out;       // m x n, tight, in the output's storage type
   i64 a_row_stride;
   i64 a_column_stride;
   i64 b_row_stride;

@@ -67,7 +67,8 @@ struct Steps {
 
 std::int64_t Operands::bytes_for(const Problem& p) {
   const std::int64_t output = round_up(c_bytes(p), 256) + 2 * kGuardBytes;
-  return a_bytes(p) + weights_bytes(p) + output + reference_bytes(p) + (p.beta != 0 ? c_bytes(p) : 0);
+  return a_bytes(p) + weights_bytes(p) + output + reference_bytes(p) +
+         (p.beta != 0 ? c_bytes(p) : 0);
 }
 
 Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uint64_t seed) {

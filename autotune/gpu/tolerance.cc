@@ -57,8 +57,8 @@ Bounds bounds_for(const Problem& problem) {
   const double output = narrow ? frobenius_bound(problem.out_dtype) : 0;
   bounds.frobenius = std::max({own, output, accumulation_bound(problem.dtype, problem.k)});
   if (is_gated(problem)) bounds.frobenius *= kGatedSpread;
-  // The largest of up to 1e9 elements' errors is about 6 standard deviations; of as many products of
-  // two of them, such as dg u, 20.
+  // The largest of up to 1e9 elements' errors is about 6 standard deviations; of as many products
+  // of two of them, such as dg u, 20.
   bounds.atol = (is_gated(problem) ? 24 : 8) * bounds.frobenius;
   bounds.rtol = last_place(problem.out_dtype) + bounds.frobenius;
   return bounds;

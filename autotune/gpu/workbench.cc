@@ -253,12 +253,12 @@ Expected<void> Workbench::gate(const Matrix& gate, DeviceAddress up, const Matri
   const bool wide = piece(gate.address) && piece(up) && piece(out.address) &&
                     out.columns % each == 0 && gate.row_stride % each == 0 &&
                     out.row_stride % each == 0;
-  return check(impl_->launch_on(static_cast<CUstream>(stream), impl_->tools.gate_products,
-                                impl_->many_blocks(), 256, gate.address, up, out.address, out.rows,
-                                out.columns, gate.row_stride, out.row_stride,
-                                storage_code(out.storage), static_cast<std::int32_t>(activation),
-                                static_cast<std::int32_t>(wide)),
-               "cannot gate two products");
+  return check(
+      impl_->launch_on(static_cast<CUstream>(stream), impl_->tools.gate_products,
+                       impl_->many_blocks(), 256, gate.address, up, out.address, out.rows,
+                       out.columns, gate.row_stride, out.row_stride, storage_code(out.storage),
+                       static_cast<std::int32_t>(activation), static_cast<std::int32_t>(wide)),
+      "cannot gate two products");
 }
 
 Expected<Comparison> Workbench::compare(const Matrix& out, DeviceAddress reference, double absolute,

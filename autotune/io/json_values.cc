@@ -6,19 +6,19 @@ namespace autotune::io {
 
 Json problem_json(const Problem& problem) {
   Json json = {{"family", problem.family},
-          {"m", problem.m},
-          {"n", problem.n},
-          {"k", problem.k},
-          {"dtype", to_string(problem.dtype)},
-          {"out_dtype", to_string(problem.out_dtype)},
-          {"layout", to_string(problem.layout)},
-          {"lda", problem.lda},
-          {"ldb", problem.ldb},
-          {"ldc", problem.ldc},
-          {"alpha", problem.alpha},
-          {"beta", problem.beta},
-          {"mode", to_string(problem.mode)},
-          {"exact_fp32", problem.exact_fp32}};
+               {"m", problem.m},
+               {"n", problem.n},
+               {"k", problem.k},
+               {"dtype", to_string(problem.dtype)},
+               {"out_dtype", to_string(problem.out_dtype)},
+               {"layout", to_string(problem.layout)},
+               {"lda", problem.lda},
+               {"ldb", problem.ldb},
+               {"ldc", problem.ldc},
+               {"alpha", problem.alpha},
+               {"beta", problem.beta},
+               {"mode", to_string(problem.mode)},
+               {"exact_fp32", problem.exact_fp32}};
   if (is_gated(problem)) json["activation"] = to_string(problem.activation);
   return json;
 }

@@ -4,9 +4,9 @@
 //   GATED        1 where A is multiplied with two matrices of weights
 //   ACTIVATION   0 gelu_tanh, 1 gelu_erf, 2 silu, 3 relu; read where GATED
 //
-// Largest errors of the activation beside fp64: gelu_tanh and silu into bf16 1.7e-4 at a gate of 1 and
-// 1.5e-3 at 6 (rounding to bf16: 3.9e-3 and 1.6e-2), into other types 7e-7 within 6; gelu_erf into 16
-// bits 2.6e-5 (rounding to fp16: 4.9e-4 at 1), into fp32 5e-7 within 6.
+// Largest errors of the activation beside fp64: gelu_tanh and silu into bf16 1.7e-4 at a gate of 1
+// and 1.5e-3 at 6 (rounding to bf16: 3.9e-3 and 1.6e-2), into other types 7e-7 within 6; gelu_erf
+// into 16 bits 2.6e-5 (rounding to fp16: 4.9e-4 at 1), into fp32 5e-7 within 6.
 
 constexpr int kWeights = GATED ? 2 : 1;
 

@@ -212,8 +212,8 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   work.load_bytes_per_k_tile = (m + b_columns) * k * element;
   work.store_bytes_per_tile = m * n * out * (traits.beta ? 2.0 : 1.0);
   work.a_bytes = static_cast<double>(problem.m) * static_cast<double>(problem.k) * element;
-  work.b_bytes = static_cast<double>(problem.n) * static_cast<double>(problem.k) * element *
-                 weights(traits);
+  work.b_bytes =
+      static_cast<double>(problem.n) * static_cast<double>(problem.k) * element * weights(traits);
   work.c_bytes = static_cast<double>(problem.m) * static_cast<double>(problem.n) * out *
                  (traits.beta ? 2.0 : 1.0);
   fill_work(config, traits, device, work);

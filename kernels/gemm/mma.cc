@@ -75,8 +75,8 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 192; }},
 };
 
-// Shared memory: a ring of stages, each A then B (then Up); the same bytes later hold the warps' epilogue
-// buffers of 16 rows each, padded by one 16-byte chunk.
+// Shared memory: a ring of stages, each A then B (then Up); the same bytes later hold the warps'
+// epilogue buffers of 16 rows each, padded by one 16-byte chunk.
 struct Layout {
   std::int64_t a_bytes;
   std::int64_t b_bytes;  // of all weights
@@ -261,7 +261,8 @@ class Mma final : public GemmTwin {
     // assumed alike where tcgen05 is the full-rate instruction.
     const bool newer = device.limits.has(Feature::wgmma) || device.limits.has(Feature::tcgen05);
     work.unit_rate = newer ? 0.62 : 1.0;
-    if (traits.dtype == DType::fp32) work.unit_rate *= share_of_parts(v, traits, device, work.unit_rate);
+    if (traits.dtype == DType::fp32)
+      work.unit_rate *= share_of_parts(v, traits, device, work.unit_rate);
     work.stages = v[kStages];
     work.warps = v[kWarpsM] * v[kWarpsN];
     const double k_bytes = static_cast<double>(v[kBlockK] * element(traits));

@@ -7,8 +7,8 @@ constexpr int kStepBytes = 32;                      // k of one instruction, in 
 constexpr int kStepK = kStepBytes / kElementBytes;  // 16 or 8 elements
 constexpr int kSteps = BLOCK_K / kStepK;            // per k tile
 constexpr int kTilesM = kWarpM / 16;                // 16 x 8 instruction tiles of a warp
-constexpr int kTilesC = kWarpN / 8;          // of its columns of C
-constexpr int kTilesN = kWeights * kTilesC;  // of the products for them, the gates first
+constexpr int kTilesC = kWarpN / 8;                 // of its columns of C
+constexpr int kTilesN = kWeights * kTilesC;         // of the products for them, the gates first
 constexpr int kChunkElements = 16 / kElementBytes;
 
 static_assert(THREADS == 32 * WARPS_M * WARPS_N, "threads");

@@ -105,7 +105,8 @@ constexpr Constraint kConstraints[] = {
      "a consumer's tile must leave registers: rows x block_n / 128, twice where gated, at most 256",
      [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 256; }},
     {"whole_slabs",
-     "gated, with B contiguous along n, block_n must be a multiple of 128 bytes: a slab of the tile "
+     "gated, with B contiguous along n, block_n must be a multiple of 128 bytes: a slab of the "
+     "tile "
      "is of one matrix",
      [](const Values& v, const KernelTraits& t) {
        return !t.gated || b_is_k_major(t.layout) || v[kBlockN] % slab_elements(t) == 0;

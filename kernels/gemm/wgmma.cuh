@@ -1,6 +1,6 @@
 // C = alpha * A * B + beta * C, or the gated product of A with two matrices of weights, on Hopper's
-// warpgroup matrix instructions. One warpgroup feeds a ring of stages through the tensor copy engine; the others multiply and store. The grid is
-// persistent.
+// warpgroup matrix instructions. One warpgroup feeds a ring of stages through the tensor copy
+// engine; the others multiply and store. The grid is persistent.
 //
 //   full[s]    the bytes of stage s have arrived          (producer -> consumers)
 //   empty[s]   every consumer that reads stage s is done  (consumers -> producers of the cluster)

@@ -134,10 +134,8 @@ TEST_CASE("gated kernels compile with every activation as predicted, for every a
 TEST_CASE("a shared-memory offset or size that is off by one does not compile") {
   const DeviceSpec* device = io::find_device("NVIDIA H200");
   REQUIRE(device != nullptr);
-  const std::pair<DType, const char*> cases[] = {{DType::bf16, "gemm"},
-                                                 {DType::fp32, "gemm"},
-                                                 {DType::bf16, "geglu"},
-                                                 {DType::fp32, "geglu"}};
+  const std::pair<DType, const char*> cases[] = {
+      {DType::bf16, "gemm"}, {DType::fp32, "gemm"}, {DType::bf16, "geglu"}, {DType::fp32, "geglu"}};
   for (const auto& [dtype, family] : cases) {
     const Problem problem = product(dtype, Layout::tn, family);
     const auto candidate =

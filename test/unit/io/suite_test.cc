@@ -36,8 +36,8 @@ TEST_CASE("a suite's problem, or all of them, may ask for exact fp32") {
 
 TEST_CASE("a suite of a gated family names activations") {
   const std::string head = "family: geglu\nactivation: silu\nproblems:\n";
-  const auto suite = parse(head + "  - {m: 1, n: 2, k: 3}\n" +
-                           "  - {m: 1, n: 2, k: 3, activation: relu}\n");
+  const auto suite =
+      parse(head + "  - {m: 1, n: 2, k: 3}\n" + "  - {m: 1, n: 2, k: 3, activation: relu}\n");
   REQUIRE(suite);
   CHECK(suite->entries[0].problem.activation == Activation::silu);
   CHECK(suite->entries[1].problem.activation == Activation::relu);

@@ -61,7 +61,8 @@ std::string broken(const Config& config, const Problem& problem) {
 
 }  // namespace
 
-TEST_CASE("the gated family has the kernels that multiply with two matrices, and names the others") {
+TEST_CASE(
+    "the gated family has the kernels that multiply with two matrices, and names the others") {
   const Family* geglu = find_family("geglu");
   REQUIRE(geglu != nullptr);
   for (const char* name : {"wgmma", "mma", "simt"}) CHECK(find_kernel(*geglu, name) != nullptr);
