@@ -58,15 +58,16 @@ class Kernel {
   Kernel& operator=(Kernel&&) noexcept;
   ~Kernel();
 
-  // C = alpha * A * B + beta * C on `stream` (a CUstream / cudaStream_t; null: the default one).
-  // a, b, c: device pointers aligned to 16 bytes, c is read where the problem's beta != 0.
-  // `workspace`: workspace_bytes() of device memory, null where that is 0. Its first 64 KiB must be
-  // zero before the first launch, and every launch leaves them so. Kernels can share a workspace,
-  // but not launches that may run at the same time.
+  // C = alpha * A * B + beta * C, or activation(A * B) .* (A * Up), on `stream` (a CUstream /
+  // cudaStream_t; null: the default one). a, b, c: device pointers aligned to 16 bytes, c is read
+  // where the problem's beta != 0. `workspace`: workspace_bytes() of device memory, null where that
+  // is 0. Its first 64 KiB must be zero before the first launch, and every launch leaves them so.
+  // Kernels can share a workspace, but not launches that may run at the same time. `up`: where the
+  // problem's family is gated, like b; null elsewhere.
   // Asynchronous; errors of the launch itself are returned. Allocates nothing, may be captured in a
   // CUDA graph, and may be called by several threads at once.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
-                        void* workspace = nullptr) const;
+                        void* workspace = nullptr, const void* up = nullptr) const;
 
   std::int64_t workspace_bytes() const;
 

@@ -61,10 +61,18 @@ typedef enum autotune_layout {
 
 typedef enum autotune_timing { AUTOTUNE_COLD = 0, AUTOTUNE_HOT = 1 } autotune_timing;
 
-/* C = alpha * A * B + beta * C. Start from autotune_problem_default(). */
+typedef enum autotune_activation {
+  AUTOTUNE_GELU_TANH = 0,
+  AUTOTUNE_GELU_ERF = 1,
+  AUTOTUNE_SILU = 2,
+  AUTOTUNE_RELU = 3
+} autotune_activation;
+
+/* Family "gemm": C = alpha * A * B + beta * C; "geglu": C = activation(A * B) .* (A * Up), Up
+ * stored as B is. Start from autotune_problem_default(). */
 typedef struct autotune_problem {
   size_t size;        /* sizeof(autotune_problem), as the caller's header has it */
-  const char* family; /* "gemm" */
+  const char* family; /* "gemm" or "geglu" */
   int64_t m, n, k;
   int32_t dtype;         /* autotune_dtype */
   int32_t out_dtype;     /* autotune_dtype, of C */
@@ -75,9 +83,10 @@ typedef struct autotune_problem {
   /* Not 0: dtype FP32 by fp32 multiply-adds alone, see Problem in types.h. 64 bits, so that it lies
      behind the padding that ended this struct before it had the field. */
   int64_t exact_fp32;
+  int64_t activation; /* autotune_activation, of the family geglu */
 } autotune_problem;
 
-/* bf16, layout TN, alpha 1, beta 0, cold. */
+/* bf16, layout TN, alpha 1, beta 0, cold, gelu_tanh. */
 static inline autotune_problem autotune_problem_default(void) {
   autotune_problem problem = {sizeof(autotune_problem),
                               "gemm",
@@ -93,7 +102,8 @@ static inline autotune_problem autotune_problem_default(void) {
                               1.0,
                               0.0,
                               AUTOTUNE_COLD,
-                              0};
+                              0,
+                              AUTOTUNE_GELU_TANH};
   return problem;
 }
 
@@ -163,6 +173,11 @@ AUTOTUNE_C_API int64_t autotune_kernel_workspace_bytes(const autotune_kernel* ke
 AUTOTUNE_C_API autotune_status autotune_kernel_launch(const autotune_kernel* kernel, const void* a,
                                                       const void* b, void* c, void* stream,
                                                       void* workspace);
+/* The same for the family geglu: `up` is the second matrix of weights, and b is the first. */
+AUTOTUNE_C_API autotune_status autotune_kernel_launch_gated(const autotune_kernel* kernel,
+                                                            const void* a, const void* b,
+                                                            const void* up, void* c, void* stream,
+                                                            void* workspace);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -20,10 +20,15 @@ enum class DType : std::uint8_t { bf16, fp16, tf32, fp32 };
 // tn is a Linear layer (x W^T), tt is the plain x @ w.
 enum class Layout : std::uint8_t { tn, tt, nn, nt };
 
+// What a gated family applies to its first product, element by element: the two forms of GELU,
+// SiLU (x times the logistic function of x) and ReLU.
+enum class Activation : std::uint8_t { gelu_tanh, gelu_erf, silu, relu };
+
 // cold: the L2 holds none of the operands when the kernel starts. hot: launches back to back.
 enum class TimingMode : std::uint8_t { cold, hot };
 
-// One problem: C = alpha * A * B + beta * C with A[m,k], B[k,n], C[m,n].
+// One problem: C = alpha * A * B + beta * C with A[m,k], B[k,n], C[m,n]. The family geglu is the
+// gated first stage of an MLP: C = activation(A * B) .* (A * Up), with Up stored as B is.
 // Leading dimensions are in elements; 0 means tight. `checked()` in kernels/problem.h fills them.
 struct Problem {
   std::string family = "gemm";
@@ -42,6 +47,7 @@ struct Problem {
   // dtype fp32: by fp32 multiply-adds (FFMA) alone. Otherwise tensor cores may multiply fp32 in
   // parts, whose error is about that of a chain of FFMA, but whose bits are others.
   bool exact_fp32 = false;
+  Activation activation = Activation::gelu_tanh;  // of gated families
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };

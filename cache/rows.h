@@ -69,6 +69,7 @@ void visit_problem(AnyProblem& problem, Visitor& visit) {
   visit("beta", problem.beta);
   visit("mode", problem.mode);
   visit("exact_fp32", problem.exact_fp32);
+  visit("activation", problem.activation);
 }
 
 template <class Winner, class Visitor>
@@ -141,6 +142,7 @@ class Reader {
   void parse(const std::string& name, DType& field) { take(parse_dtype(name), field); }
   void parse(const std::string& name, Layout& field) { take(parse_layout(name), field); }
   void parse(const std::string& name, TimingMode& field) { take(parse_timing_mode(name), field); }
+  void parse(const std::string& name, Activation& field) { take(parse_activation(name), field); }
 
   Statement& statement_;
 };

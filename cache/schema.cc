@@ -136,6 +136,9 @@ CREATE TABLE cubin (
 )sql",
                                                              R"sql(
 ALTER TABLE problem ADD COLUMN exact_fp32 INTEGER NOT NULL DEFAULT 0;
+)sql",
+                                                             R"sql(
+ALTER TABLE problem ADD COLUMN activation TEXT NOT NULL DEFAULT 'gelu_tanh';
 )sql"};
 
 constexpr std::int64_t kTables = 7;

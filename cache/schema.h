@@ -10,7 +10,7 @@ namespace autotune::cache {
 // "ATUN": bytes 68..71 of the file's header.
 inline constexpr std::uint32_t kApplicationId = 0x4154554e;
 // PRAGMA user_version of the newest schema that this program knows.
-inline constexpr std::int32_t kSchemaVersion = 2;
+inline constexpr std::int32_t kSchemaVersion = 3;
 
 enum class Content : std::uint8_t {
   nothing,  // a new database

@@ -91,6 +91,7 @@ struct DevicePointers {
   std::uint64_t b = 0;
   std::uint64_t c = 0;          // read where beta != 0, written always
   std::uint64_t workspace = 0;  // Resources::workspace_bytes
+  std::uint64_t up = 0;         // of gated families: the second matrix of weights
 };
 
 // A matrix as the tensor copy engine (TMA) sees it, and the box that one copy moves. The driver
@@ -113,9 +114,9 @@ struct LaunchPlan {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};
   std::uint32_t smem_bytes = 0;  // dynamic
-  std::array<std::byte, 640> params{};
+  std::array<std::byte, 768> params{};
   std::size_t params_size = 0;
-  std::array<TensorMap, 3> maps{};
+  std::array<TensorMap, 4> maps{};
   std::size_t map_count = 0;
 };
 

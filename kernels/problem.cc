@@ -1,9 +1,12 @@
 #include "kernels/problem.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -24,6 +27,11 @@ constexpr std::array<Name<Layout>, 4> kLayouts = {
     {{Layout::tn, "tn"}, {Layout::tt, "tt"}, {Layout::nn, "nn"}, {Layout::nt, "nt"}}};
 constexpr std::array<Name<TimingMode>, 2> kModes = {
     {{TimingMode::cold, "cold"}, {TimingMode::hot, "hot"}}};
+constexpr std::array<Name<Activation>, 4> kActivations = {{{Activation::gelu_tanh, "gelu_tanh"},
+                                                           {Activation::gelu_erf, "gelu_erf"},
+                                                           {Activation::silu, "silu"},
+                                                           {Activation::relu, "relu"}}};
+constexpr std::string_view kGatedFamilies[] = {"geglu"};
 
 // Empty for a value that is no member, which a caller of the C++ API can construct.
 template <class T, std::size_t N>
@@ -68,6 +76,20 @@ std::string settle_leading(std::string_view name, std::int64_t tight, std::int64
                      value, tight, kMaxDimension, tight);
 }
 
+// What a gated family has no use for, and what only a gated one has.
+std::string wrong_gate(const Problem& p) {
+  if (!is_gated(p)) {
+    if (p.activation == Problem{}.activation) return {};
+    return fmt::format("activation {} does not go with the family {}: it is for {}",
+                       to_string(p.activation), p.family, fmt::join(kGatedFamilies, ", "));
+  }
+  if (p.alpha != 1 || p.beta != 0) {
+    return fmt::format("{} = {} does not go with the family {}: leave it out",
+                       p.alpha != 1 ? "alpha" : "beta", p.alpha != 1 ? p.alpha : p.beta, p.family);
+  }
+  return {};
+}
+
 std::string wrong_field(const Problem& p) {
   if (p.family.empty()) return "family is empty: name a kernel family, for example gemm";
   for (const auto& [name, value] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}}) {
@@ -98,7 +120,10 @@ std::string wrong_field(const Problem& p) {
   if (p.exact_fp32 && p.dtype != DType::fp32) {
     return fmt::format("exact_fp32 does not go with dtype {}: it is for fp32", to_string(p.dtype));
   }
-  return {};
+  if (name_of(kActivations, p.activation).empty()) {
+    return fmt::format("activation is not one of {}", accepted_activations());
+  }
+  return wrong_gate(p);
 }
 
 Layout layout_of(bool a_k_major, bool b_k_major) {
@@ -122,6 +147,11 @@ std::optional<Layout> parse_layout(std::string_view text) { return value_named(k
 std::optional<TimingMode> parse_timing_mode(std::string_view text) {
   return value_named(kModes, text);
 }
+std::string_view to_string(Activation activation) { return name_of(kActivations, activation); }
+std::optional<Activation> parse_activation(std::string_view text) {
+  return value_named(kActivations, text);
+}
+std::string accepted_activations() { return listed(kActivations); }
 std::string accepted_dtypes() { return listed(kDTypes); }
 std::string accepted_layouts() { return listed(kLayouts); }
 
@@ -174,6 +204,11 @@ Problem as_served(Problem problem) {
   return problem;
 }
 
+bool is_gated(const Problem& problem) {
+  return std::find(std::begin(kGatedFamilies), std::end(kGatedFamilies), problem.family) !=
+         std::end(kGatedFamilies);
+}
+
 Expected<Problem> checked(Problem problem) {
   std::string wrong = wrong_field(problem);
   if (wrong.empty()) wrong = settle_leading("lda", tight_lda(problem), problem.lda);
@@ -191,12 +226,13 @@ int row_alignment(std::int64_t leading_dimension, DType dtype) {
 
 std::string problem_key(const Problem& problem) {
   return fmt::format(
-      "{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}",
+      "{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}{}",
       problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
       to_string(problem.out_dtype), to_string(problem.layout),
       row_alignment(problem.lda, problem.dtype), row_alignment(problem.ldb, problem.dtype),
       row_alignment(problem.ldc, problem.out_dtype), problem.beta == 0.0 ? "0" : "nonzero",
-      to_string(problem.mode), problem.exact_fp32 ? " exact_fp32" : "");
+      to_string(problem.mode), problem.exact_fp32 ? " exact_fp32" : "",
+      is_gated(problem) ? fmt::format(" activation={}", to_string(problem.activation)) : "");
 }
 
 std::string describe(const Problem& problem) {
@@ -216,12 +252,15 @@ std::string describe(const Problem& problem) {
   if (problem.beta != 0.0) text += fmt::format(" beta={}", problem.beta);
   if (problem.mode != TimingMode::cold) text += fmt::format(" mode={}", to_string(problem.mode));
   if (problem.exact_fp32) text += " exact_fp32";
+  if (problem.activation != Problem{}.activation) {
+    text += fmt::format(" activation={}", to_string(problem.activation));
+  }
   return text;
 }
 
 double flops(const Problem& problem) {
-  return 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
-         static_cast<double>(problem.k);
+  return (is_gated(problem) ? 4.0 : 2.0) * static_cast<double>(problem.m) *
+         static_cast<double>(problem.n) * static_cast<double>(problem.k);
 }
 
 double compulsory_bytes(const Problem& problem) {
@@ -229,7 +268,8 @@ double compulsory_bytes(const Problem& problem) {
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double c_times = problem.beta != 0.0 ? 2.0 : 1.0;
-  return (m * k + k * n) * storage_bytes(problem.dtype) +
+  const double weights = is_gated(problem) ? 2 * n : n;
+  return (m * k + k * weights) * storage_bytes(problem.dtype) +
          c_times * m * n * storage_bytes(problem.out_dtype);
 }
 
@@ -244,6 +284,8 @@ KernelTraits traits_of(const Problem& problem) {
   traits.align_c = row_alignment(lie.ldc, problem.out_dtype);
   traits.beta = problem.beta != 0.0;
   traits.exact_fp32 = problem.exact_fp32;
+  traits.gated = is_gated(problem);
+  traits.activation = problem.activation;
   return traits;
 }
 

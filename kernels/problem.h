@@ -13,13 +13,16 @@ namespace autotune {
 std::string_view to_string(DType dtype);
 std::string_view to_string(Layout layout);
 std::string_view to_string(TimingMode mode);
+std::string_view to_string(Activation activation);
 std::optional<DType> parse_dtype(std::string_view text);
 std::optional<Layout> parse_layout(std::string_view text);
 std::optional<TimingMode> parse_timing_mode(std::string_view text);
+std::optional<Activation> parse_activation(std::string_view text);
 
 // "bf16, fp16, tf32, fp32" and so on, for messages that list what is accepted.
 std::string accepted_dtypes();
 std::string accepted_layouts();
+std::string accepted_activations();
 
 // Decimal digits only, 1 to 2^31-1; the one parser of dimensions for command line and YAML.
 // `what` names the value in the message ("--m", "m").
@@ -34,6 +37,9 @@ DType default_out_dtype(DType dtype);
 // True when k is the contiguous direction of the operand.
 bool a_is_k_major(Layout layout);
 bool b_is_k_major(Layout layout);
+
+// Whether C = activation(A * B) .* (A * Up): two matrices of weights, and no alpha or beta.
+bool is_gated(const Problem& problem);
 
 // Validates every field and fills leading dimensions that are 0. bad_input names the field.
 Expected<Problem> checked(Problem problem);
@@ -58,13 +64,14 @@ int row_alignment(std::int64_t leading_dimension, DType dtype);
 // "gemm m=4096 n=4096 k=4096 dtype=bf16 out=bf16 layout=tn align=16/16/16 beta=0 mode=cold":
 // everything that decides which configuration is best, for a checked problem. Leading dimensions
 // count by their alignment (bytes of A's, B's and C's rows), beta as "0" or "nonzero". Ends with
-// " exact_fp32" where that is asked for.
+// " exact_fp32" where that is asked for, and with " activation=silu" where the family is gated.
 std::string problem_key(const Problem& problem);
 
 // "4096x4096x4096 bf16 tn", with only the unusual parts added.
 std::string describe(const Problem& problem);
 
 // 2 m n k, and the bytes of A, B and C that must cross DRAM at least once (C twice if beta != 0).
+// Of a gated family, both products and both matrices of weights.
 double flops(const Problem& problem);
 double compulsory_bytes(const Problem& problem);
 
@@ -79,6 +86,8 @@ struct KernelTraits {
   int align_c = 16;
   bool beta = false;  // C is read as well
   bool exact_fp32 = false;
+  bool gated = false;
+  Activation activation = Activation::gelu_tanh;  // where gated
 
   friend bool operator==(const KernelTraits&, const KernelTraits&) = default;
 };

@@ -11,7 +11,12 @@ namespace {
 const HostTwin* const kGemmKernels[] = {&gemm::wgmma_kernel, &gemm::wgmma_fp32_kernel,
                                         &gemm::mma_kernel, &gemm::simt_kernel, &gemm::gemv_kernel};
 const Family kGemm{"gemm", "C[m,n] = alpha * A[m,k] * B[k,n] + beta * C", kGemmKernels};
-const Family* const kFamilies[] = {&kGemm};
+// The same kernels, told by the problem's traits that there is a second matrix of weights.
+const HostTwin* const kGegluKernels[] = {&gemm::wgmma_kernel, &gemm::mma_kernel,
+                                         &gemm::simt_kernel};
+const Family kGeglu{"geglu", "C[m,n] = activation(A[m,k] * B[k,n]) .* (A * Up[k,n])",
+                    kGegluKernels};
+const Family* const kFamilies[] = {&kGemm, &kGeglu};
 
 // The digest of a kernel's source, computed once: hashing 20 KB for every config would show.
 std::string source_digest(const HostTwin& kernel) {

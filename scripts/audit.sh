@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# For one GPU of every compute capability and the problems of configs/suites/gemm_audit.yaml:
+# For one GPU of every compute capability and the problems of configs/suites/*_audit.yaml:
 # compiles sampled survivors of the pruning and sampled rejects, and counts what the resource model
 # got wrong. Fails on any finding.
 #   --sample N     survivors and rejects to compile per problem (default 200)
@@ -44,20 +44,22 @@ for gpu in "${gpus[@]}"; do
   cc=$(cc_of "$gpu")
   dtype=bf16
   [ "$cc" != 7.5 ] || dtype=fp16  # no bf16 before 8.0
-  log=$folder/$gpu.log
-  rc=0
-  "$autotune" plan --suite gemm_audit --dtype "$dtype" --device "$gpu" --compile "$sample" \
-    --audit "$sample" --json "$folder/$gpu.json" >"$log" 2>&1 </dev/null || rc=$?
   printf '%s, compute capability %s\n' "$gpu" "$cc"
-  grep -E '^(gemm|Compiled|Audited) ' "$log" | sed 's/^/  /' || true
-  if [ "$rc" -ne 0 ]; then
-    findings=$((findings + 1))
-    say "exit code $rc:"
-    tail -n 12 "$log" >&2
-  fi
+  for suite in gemm_audit geglu_audit; do
+    log=$folder/$gpu.$suite.log
+    rc=0
+    "$autotune" plan --suite "$suite" --dtype "$dtype" --device "$gpu" --compile "$sample" \
+      --audit "$sample" --json "$folder/$gpu.$suite.json" >"$log" 2>&1 </dev/null || rc=$?
+    grep -E '^(gemm|geglu|Compiled|Audited) ' "$log" | sed 's/^/  /' || true
+    if [ "$rc" -ne 0 ]; then
+      findings=$((findings + 1))
+      say "exit code $rc:"
+      tail -n 12 "$log" >&2
+    fi
+  done
 done
 if [ "$findings" -ne 0 ]; then
-  say "Audit: $findings of the GPUs above have findings."
+  say "Audit: $findings of the suites above have findings."
   exit 1
 fi
 echo "Audit: no findings."

@@ -13,9 +13,9 @@
 #   --sustain    two problems for 2 s each without a pause beside cuBLAS
 #   --hot        the same two tuned and timed in hot mode, in a loop
 #   --startup    what a program waits for the library (scripts/portable.sh session_benchmark)
-# Environment: SUITE (gemm), VARIANTS (bf16:tn; a list of DTYPE:LAYOUT), BUDGET (seconds of tuning per
-# problem, 20), PART_LIMIT (seconds per part, 540), BIN (build/portable/bin). Each part runs though
-# one before it failed.
+# Environment: SUITE (gemm), FAMILY (gemm; of --time), VARIANTS (bf16:tn; a list of DTYPE:LAYOUT),
+# BUDGET (seconds of tuning per problem, 20), PART_LIMIT (seconds per part, 540), BIN
+# (build/portable/bin). Each part runs though one before it failed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -58,7 +58,7 @@ time_configs() {
     [ -n "$config" ] || continue
     number=$((number + 1))
     rm -f "$out/one.json"
-    if timeout 60 "$bin/autotune" bench gemm "$@" --config "$config" --json "$out/one.json" \
+    if timeout 60 "$bin/autotune" bench "${FAMILY:-gemm}" "$@" --config "$config" --json "$out/one.json" \
       >"$out/one.log" 2>&1 </dev/null; then
       awk -v config="$config" '
         match($0, /"(median_us|tflops|floor_percent)": *[0-9.]+/) {

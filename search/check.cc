@@ -37,7 +37,8 @@ std::int64_t device_bytes(const Problem& problem, const Resources& resources) {
       matrix_bytes(b_k ? problem.n : problem.k, b_k ? problem.k : problem.n, problem.ldb, element);
   const double c =
       matrix_bytes(problem.m, problem.n, problem.ldc, storage_bytes(problem.out_dtype));
-  return saturated(a + b + c + static_cast<double>(resources.workspace_bytes));
+  return saturated(a + (is_gated(problem) ? 2 : 1) * b + c +
+                   static_cast<double>(resources.workspace_bytes));
 }
 
 // The rules that read the config alone. `found` takes a Verdict and says whether to stop there.

@@ -25,7 +25,8 @@ constexpr const char* kGroupRun = "Run";
 constexpr const char* kGroupOutput = "Output";
 
 const TextOption kTextOptions[] = {
-    {kFamily, kGroupProblem, "FAMILY", "", &Options::family, "Kernel family: gemm"},
+    {kFamily, kGroupProblem, "FAMILY", "", &Options::family,
+     "Kernel family: gemm, or geglu: activation(A B) .* (A Up)"},
     {kSuite, kGroupProblem, "--suite", "NAME|FILE", &Options::suite,
      "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
     {kProblem, kGroupProblem, "--m", "N", &Options::m,
@@ -42,6 +43,8 @@ const TextOption kTextOptions[] = {
     {kProblem, kGroupProblem, "--alpha", "X", &Options::alpha,
      "C = alpha A B + beta C (default 1)"},
     {kProblem, kGroupProblem, "--beta", "X", &Options::beta, "See --alpha (default 0)"},
+    {kProblem, kGroupProblem, "--activation", "NAME", &Options::activation,
+     "Of geglu: gelu_tanh (default), gelu_erf, silu, relu"},
     {kProblem, kGroupProblem, "--lda", "N", &Options::lda,
      "Leading dimension of A in elements (default: tight)"},
     {kProblem, kGroupProblem, "--ldb", "N", &Options::ldb, "Leading dimension of B"},

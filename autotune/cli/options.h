@@ -16,7 +16,7 @@ namespace autotune::cli {
 struct Options {
   std::string family, suite;
   std::string m, n, k, lda, ldb, ldc;
-  std::string dtype, out_dtype, layout, alpha, beta, mode;
+  std::string dtype, out_dtype, layout, alpha, beta, mode, activation;
   bool exact_fp32 = false;
   std::string device, gpu_spec;
   std::string space, max_smem, max_sms;

@@ -93,6 +93,14 @@ Expected<void> fill_types(const Options& options, Problem& problem) {
     problem.layout = *layout;
   }
   problem.exact_fp32 = options.exact_fp32;
+  if (!options.activation.empty()) {
+    const auto activation = parse_activation(options.activation);
+    if (!activation) {
+      return bad(fmt::format("--activation: '{}' is not one of {}", options.activation,
+                             accepted_activations()));
+    }
+    problem.activation = *activation;
+  }
   return {};
 }
 
@@ -149,9 +157,16 @@ Expected<std::vector<Problem>> read_ladder(const Options& options, const Family&
 // With a suite, what only one problem can have is an error, not silently dropped.
 Expected<void> refuse_beside_suite(const Options& options) {
   const std::pair<const char*, const std::string&> given[] = {
-      {"--m", options.m},         {"--n", options.n},       {"--k", options.k},
-      {"--lda", options.lda},     {"--ldb", options.ldb},   {"--ldc", options.ldc},
-      {"--alpha", options.alpha}, {"--beta", options.beta}, {"--out-dtype", options.out_dtype},
+      {"--m", options.m},
+      {"--n", options.n},
+      {"--k", options.k},
+      {"--lda", options.lda},
+      {"--ldb", options.ldb},
+      {"--ldc", options.ldc},
+      {"--alpha", options.alpha},
+      {"--beta", options.beta},
+      {"--out-dtype", options.out_dtype},
+      {"--activation", options.activation},
   };
   const auto refused = [](const char* flag) {
     return bad(fmt::format("{} does not go with --suite: the suite gives the problems", flag));

@@ -15,13 +15,15 @@ class Baseline {
   // Asks cuBLASLt for up to 64 heuristic results with a 64 MiB workspace, adds cublasGemmEx, times
   // each shortly in `mode` and keeps the fastest. A candidate that fails, writes
   // NaN, or is not exact where the problem is fp32 does not count. failed where none is left.
+  // Of a gated family, a candidate is two products, or one of both matrices of weights where they
+  // lie so, and an elementwise kernel of ours behind them, all of which is timed.
   static Expected<Baseline> choose(Workbench& bench, Timer& timer, Operands& operands,
                                    TimingMode mode);
   Baseline(Baseline&&) noexcept;
   Baseline& operator=(Baseline&&) noexcept;
   ~Baseline();
 
-  const std::string& name() const;    // "cublasLt #3", "cublasGemmEx"
+  const std::string& name() const;    // "cublasLt #3", "cublasGemmEx twice + elementwise kernel"
   int candidates() const;             // how many were timed
   const Correctness& result() const;  // of the chosen one, against our reference
   Launch launch() const;

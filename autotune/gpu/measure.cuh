@@ -107,11 +107,29 @@ extern "C" __global__ void hold_stream(const volatile u32* flag, u32 ticket, u64
   } while (now - start < limit_ns);
 }
 
+// As enum class Activation numbers them.
+enum Activation { kNone = -1, kGeluTanh = 0, kGeluErf = 1, kSilu = 2, kRelu = 3 };
+
+// By the definitions. The kernels under test have code of their own.
+__device__ double activated(double x, int activation) {
+  switch (activation) {
+    case kGeluTanh:
+      return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    case kGeluErf:
+      return 0.5 * x * (1 + erf(x * 0.70710678118654752440));
+    case kSilu:
+      return x / (1 + exp(-x));
+    default:
+      return x < 0 ? 0 : x;
+  }
+}
+
 struct ReferenceArgs {
   const void* a;
   const void* b;
-  const void* c;  // read where beta != 0
-  void* out;      // m x n, tight, in the output's storage type
+  const void* up;  // laid out as b; read where activation is not kNone
+  const void* c;   // read where beta != 0
+  void* out;       // m x n, tight, in the output's storage type
   i64 a_row_stride;
   i64 a_column_stride;
   i64 b_row_stride;
@@ -124,6 +142,7 @@ struct ReferenceArgs {
   double beta;
   int in_storage;
   int out_storage;
+  int activation;
 };
 
 constexpr int kTile = 64;
@@ -149,22 +168,17 @@ __device__ __forceinline__ void load_piece(double (*piece)[kPitch], const void* 
   }
 }
 
-// out = alpha * A * B + beta * C, accumulated in double, rounded once to the output type. Plain on
-// purpose: everything else is checked against it.
-extern "C" __global__ void __launch_bounds__(kSide* kSide)
-    reference_gemm(const ReferenceArgs args) {
+// Adds a tile of A * weights, which are laid out as B.
+__device__ __forceinline__ void add_products(double (&sum)[kPer][kPer], const ReferenceArgs& args,
+                                             const void* weights, i64 first_m, i64 first_n) {
   __shared__ double a[kDepth][kPitch];
   __shared__ double b[kDepth][kPitch];
-  const i64 tiles_n = (args.n + kTile - 1) / kTile;
-  const i64 first_m = blockIdx.x / tiles_n * kTile;
-  const i64 first_n = blockIdx.x % tiles_n * kTile;
   const int x = threadIdx.x % kSide;
   const int y = threadIdx.x / kSide;
-  double sum[kPer][kPer] = {};
   for (i64 k = 0; k < args.k; k += kDepth) {
     load_piece(a, args.a, args.in_storage, args.a_row_stride, args.a_column_stride, first_m, k,
                args.m - first_m, args.k - k);
-    load_piece(b, args.b, args.in_storage, args.b_column_stride, args.b_row_stride, first_n, k,
+    load_piece(b, weights, args.in_storage, args.b_column_stride, args.b_row_stride, first_n, k,
                args.n - first_n, args.k - k);
     __syncthreads();
 #pragma unroll
@@ -179,6 +193,21 @@ extern "C" __global__ void __launch_bounds__(kSide* kSide)
     }
     __syncthreads();
   }
+}
+
+// out = alpha * A * B + beta * C, or activation(A * B) .* (A * up), accumulated in double, rounded
+// once to the output type. Plain on purpose: everything else is checked against it.
+extern "C" __global__ void __launch_bounds__(kSide* kSide)
+    reference_gemm(const ReferenceArgs args) {
+  const i64 tiles_n = (args.n + kTile - 1) / kTile;
+  const i64 first_m = blockIdx.x / tiles_n * kTile;
+  const i64 first_n = blockIdx.x % tiles_n * kTile;
+  const int x = threadIdx.x % kSide;
+  const int y = threadIdx.x / kSide;
+  double sum[kPer][kPer] = {};
+  double factor[kPer][kPer] = {};
+  add_products(sum, args, args.b, first_m, first_n);
+  if (args.activation != kNone) add_products(factor, args, args.up, first_m, first_n);
 #pragma unroll
   for (int i = 0; i < kPer; ++i) {
 #pragma unroll
@@ -187,6 +216,7 @@ extern "C" __global__ void __launch_bounds__(kSide* kSide)
       const i64 column = first_n + x + j * kSide;
       if (row >= args.m || column >= args.n) continue;
       double value = args.alpha * sum[i][j];
+      if (args.activation != kNone) value = activated(value, args.activation) * factor[i][j];
       if (args.beta != 0) {
         value +=
             args.beta * load_element(args.c, row * args.c_row_stride + column, args.out_storage);
@@ -263,4 +293,58 @@ extern "C" __global__ void __launch_bounds__(256)
     touched += base[i64(i / width) * row_bytes + first + i % width] != 0xff;
   }
   if (touched != 0) atomicAdd(count, touched);
+}
+
+// The activation as a fast elementwise kernel has it, for the baseline.
+__device__ __forceinline__ float activated_fast(float x, int activation) {
+  switch (activation) {
+    case kGeluTanh:
+      return __fdividef(x, 1 + __expf(-1.5957691216f * (x + 0.044715f * x * x * x)));
+    case kGeluErf:
+      return 0.5f * x * (1 + erff(x * 0.7071067812f));
+    case kSilu:
+      return __fdividef(x, 1 + __expf(-x));
+    default:
+      return x < 0 ? 0 : x;
+  }
+}
+
+// Eight or four elements in 16 bytes.
+template <int kStorage>
+__device__ __forceinline__ uint4 gated_piece(uint4 gates, uint4 factors, int activation) {
+  uint4 results;
+#pragma unroll
+  for (int e = 0; e < (kStorage == kFp32 ? 4 : 8); ++e) {
+    const float first = activated_fast(load_element(&gates, e, kStorage), activation);
+    store_element(&results, e, kStorage, first * load_element(&factors, e, kStorage));
+  }
+  return results;
+}
+
+// What stands behind two products of cuBLAS: out[m, n] = activation(gate) .* up, both m x n with
+// `in_stride` from row to row, in 16-byte pieces where `wide`.
+extern "C" __global__ void __launch_bounds__(256)
+    gate_products(const void* gate, const void* up, void* out, i64 m, i64 n, i64 in_stride,
+                  i64 out_stride, int storage, int activation, int wide) {
+  const int size = storage == kFp32 ? 4 : 2;
+  const int each = wide ? 16 / size : 1;
+  const u64 columns = u64(n) / each;
+  const u64 total = u64(m) * columns;
+  for (u64 i = thread_index(); i < total; i += thread_count()) {
+    const i64 row = i / columns;
+    const i64 column = i % columns * each;
+    const i64 from = row * in_stride + column;
+    const i64 to = row * out_stride + column;
+    if (!wide) {
+      const float first = activated_fast(load_element(gate, from, storage), activation);
+      store_element(out, to, storage, first * load_element(up, from, storage));
+      continue;
+    }
+    const uint4 gates = *reinterpret_cast<const uint4*>(static_cast<const u8*>(gate) + from * size);
+    const uint4 factors = *reinterpret_cast<const uint4*>(static_cast<const u8*>(up) + from * size);
+    *reinterpret_cast<uint4*>(static_cast<u8*>(out) + to * size) =
+        storage == kFp32   ? gated_piece<kFp32>(gates, factors, activation)
+        : storage == kBf16 ? gated_piece<kBf16>(gates, factors, activation)
+                           : gated_piece<kFp16>(gates, factors, activation);
+  }
 }

@@ -22,8 +22,14 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 std::int64_t a_bytes(const Problem& p) {
   return (a_is_k_major(p.layout) ? p.m : p.k) * p.lda * storage_bytes(p.dtype);
 }
+// Of one matrix of weights.
 std::int64_t b_bytes(const Problem& p) {
   return (b_is_k_major(p.layout) ? p.n : p.k) * p.ldb * storage_bytes(p.dtype);
+}
+// From the first matrix of weights to the second: one behind the other, where rows permit it.
+std::int64_t up_offset(const Problem& p) { return round_up(b_bytes(p), 16); }
+std::int64_t weights_bytes(const Problem& p) {
+  return b_bytes(p) + (is_gated(p) ? up_offset(p) : 0);
 }
 std::int64_t c_bytes(const Problem& p) { return p.m * p.ldc * storage_bytes(p.out_dtype); }
 std::int64_t reference_bytes(const Problem& p) { return p.m * p.n * storage_bytes(p.out_dtype); }
@@ -62,7 +68,8 @@ struct Steps {
 
 std::int64_t Operands::bytes_for(const Problem& p) {
   const std::int64_t output = round_up(c_bytes(p), 256) + 2 * kGuardBytes;
-  return a_bytes(p) + b_bytes(p) + output + reference_bytes(p) + (p.beta != 0 ? c_bytes(p) : 0);
+  return a_bytes(p) + weights_bytes(p) + output + reference_bytes(p) +
+         (p.beta != 0 ? c_bytes(p) : 0);
 }
 
 Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uint64_t seed) {
@@ -71,22 +78,24 @@ Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uin
   made.seed_ = seed;
   made.bounds_ = bounds_for(p);
   const bool reads_c = p.beta != 0;
-  // Seeds of the three operands: any distinct ones will do.
+  // Seeds of the operands: any distinct ones will do.
   const std::uint64_t key = seed * 4;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(p.k));
 
   Steps steps;
   steps.allocate(made.a_, a_bytes(p))
-      .allocate(made.b_, b_bytes(p))
+      .allocate(made.b_, weights_bytes(p))
       .allocate(made.c_, round_up(c_bytes(p), 256) + 2 * kGuardBytes)
       .allocate(made.reference_, reference_bytes(p));
   if (reads_c) steps.allocate(made.pristine_, c_bytes(p));
   steps.then([&] { return bench.fill_bytes(made.a_.address(), kPoison, made.a_.bytes()); })
       .then([&] { return bench.fill_bytes(made.b_.address(), kPoison, made.b_.bytes()); })
       .then([&] { return bench.fill_normal(matrix_a(p, made.a_.address()), 1.0, key); })
-      .then([&] {
-        const double scale = 1.0 / std::sqrt(static_cast<double>(p.k));
-        return bench.fill_normal(matrix_b(p, made.b_.address()), scale, key + 1);
-      });
+      .then([&] { return bench.fill_normal(matrix_b(p, made.b_.address()), scale, key + 1); });
+  const DeviceAddress up = is_gated(p) ? made.pointers().up : 0;
+  if (is_gated(p)) {
+    steps.then([&] { return bench.fill_normal(matrix_b(p, up), scale, key + 3); });
+  }
   if (reads_c) {
     const DeviceAddress address = made.pristine_.address();
     steps.then([&] { return bench.fill_bytes(address, kPoison, made.pristine_.bytes()); })
@@ -95,7 +104,8 @@ Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uin
   steps.then([&] {
     return bench.reference({matrix_a(p, made.a_.address()), matrix_b(p, made.b_.address()),
                             matrix_c(p, made.pristine_.address(), p.ldc),
-                            matrix_c(p, made.reference_.address(), p.n), p.alpha, p.beta});
+                            matrix_c(p, made.reference_.address(), p.n), p.alpha, p.beta, up,
+                            is_gated(p) ? std::optional(p.activation) : std::nullopt});
   });
   steps.then([&]() -> Expected<void> {
     auto sums = bench.compare(matrix_c(p, 0, p.n), made.reference_.address(), 1, 1);
@@ -118,7 +128,9 @@ Matrix Operands::output() const {
 }
 
 DevicePointers Operands::pointers() const {
-  return {a_.address(), b_.address(), output().address, workspace_.address()};
+  const std::uint64_t up =
+      is_gated(problem_) ? b_.address() + static_cast<std::uint64_t>(up_offset(problem_)) : 0;
+  return {a_.address(), b_.address(), output().address, workspace_.address(), up};
 }
 
 Expected<void> Operands::reserve_workspace(Workbench& bench, std::int64_t bytes) {

@@ -21,8 +21,9 @@ struct Correctness {
 // Move-only. Belongs to the workbench that made it.
 class Operands {
  public:
-  // Makes A = N(0, 1), B = N(0, 1) / sqrt(k), C = N(0, 1) where beta != 0, and the reference. Gaps
-  // between rows hold NaN. failed where the memory does not suffice.
+  // Makes A = N(0, 1), B = N(0, 1) / sqrt(k), C = N(0, 1) where beta != 0, and the reference; a
+  // gated family's second weights are as B and follow it at once, if that is aligned to 16 bytes.
+  // Gaps between rows hold NaN. failed where the memory does not suffice.
   static Expected<Operands> create(Workbench& bench, const Problem& checked, std::uint64_t seed);
   // Bytes of device memory that create() takes.
   static std::int64_t bytes_for(const Problem& checked);

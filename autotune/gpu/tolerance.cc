@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/problem.h"
+
 namespace autotune::gpu {
 namespace {
 
@@ -42,6 +44,11 @@ double accumulation_bound(DType dtype, double k) {
 
 }  // namespace
 
+// C = f(g) u of two products whose errors are each of relative size e: to first order f'(g) dg u +
+// f(g) du. For g and u of N(0, 1) that is sqrt(E f'^2 + E f^2) / sqrt(E f^2) = 1.41 (relu) to 1.45
+// (gelu) times e, relative to C.
+constexpr double kGatedSpread = 1.5;
+
 Bounds bounds_for(const Problem& problem) {
   Bounds bounds{};
   const double own = frobenius_bound(problem.dtype);
@@ -49,8 +56,10 @@ Bounds bounds_for(const Problem& problem) {
   const bool narrow = problem.out_dtype == DType::bf16 || problem.out_dtype == DType::fp16;
   const double output = narrow ? frobenius_bound(problem.out_dtype) : 0;
   bounds.frobenius = std::max({own, output, accumulation_bound(problem.dtype, problem.k)});
-  // The largest of up to 1e9 elements' errors is about 6 standard deviations.
-  bounds.atol = 8 * bounds.frobenius;
+  if (is_gated(problem)) bounds.frobenius *= kGatedSpread;
+  // The largest of up to 1e9 elements' errors is about 6 standard deviations; of as many products
+  // of two of them, such as dg u, 20.
+  bounds.atol = (is_gated(problem) ? 24 : 8) * bounds.frobenius;
   bounds.rtol = last_place(problem.out_dtype) + bounds.frobenius;
   return bounds;
 }

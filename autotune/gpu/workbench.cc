@@ -23,11 +23,11 @@ constexpr std::int64_t kReferenceTile = 64;
 
 // The layout of ReferenceArgs and Comparison in measure.cuh.
 struct ReferenceArgs {
-  std::uint64_t a, b, c, out;
+  std::uint64_t a, b, up, c, out;
   std::int64_t a_row_stride, a_column_stride, b_row_stride, b_column_stride, c_row_stride;
   std::int64_t m, n, k;
   double alpha, beta;
-  std::int32_t in_storage, out_storage;
+  std::int32_t in_storage, out_storage, activation;
 };
 struct ComparisonSums {
   double error_squares, reference_squares;
@@ -42,12 +42,12 @@ std::int32_t storage_code(DType dtype) {
 
 struct Tools {
   CUfunction fill_normal, flush_l2, hold_stream, reference_gemm, compare, count_differences,
-      count_touched;
+      count_touched, gate_products;
 };
 
 Expected<Tools> find_tools(const Module& module) {
   Tools tools{};
-  const std::array<std::pair<CUfunction*, const char*>, 7> wanted{{
+  const std::array<std::pair<CUfunction*, const char*>, 8> wanted{{
       {&tools.fill_normal, "fill_normal"},
       {&tools.flush_l2, "flush_l2"},
       {&tools.hold_stream, "hold_stream"},
@@ -55,6 +55,7 @@ Expected<Tools> find_tools(const Module& module) {
       {&tools.compare, "compare"},
       {&tools.count_differences, "count_differences"},
       {&tools.count_touched, "count_touched"},
+      {&tools.gate_products, "gate_products"},
   }};
   for (const auto& [function, name] : wanted) {
     auto found = function_of(module, name);
@@ -97,13 +98,18 @@ struct Workbench::Impl {
   template <class... Arguments>
   CUresult launch(CUfunction function, std::int64_t blocks, unsigned threads,
                   Arguments... arguments) const {
+    return launch_on(stream.get(), function, blocks, threads, arguments...);
+  }
+  template <class... Arguments>
+  CUresult launch_on(CUstream on, CUfunction function, std::int64_t blocks, unsigned threads,
+                     Arguments... arguments) const {
     std::array<void*, sizeof...(Arguments)> pointers{static_cast<void*>(&arguments)...};
     CUlaunchConfig config{};
     config.gridDimX = static_cast<unsigned>(blocks);
     config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = threads;
     config.blockDimY = config.blockDimZ = 1;
-    config.hStream = stream.get();
+    config.hStream = on;
     return api->cuLaunchKernelEx(&config, function, pointers.data(), nullptr);
   }
   // Blocks that fill the GPU a few times over, for the kernels that stride over any size.
@@ -220,6 +226,7 @@ Expected<void> Workbench::reference(const ReferenceGemm& gemm) {
   const std::int64_t tiles_n = (gemm.out.columns + kReferenceTile - 1) / kReferenceTile;
   const ReferenceArgs arguments{gemm.a.address,
                                 gemm.b.address,
+                                gemm.up,
                                 gemm.c.address,
                                 gemm.out.address,
                                 gemm.a.row_stride,
@@ -233,9 +240,25 @@ Expected<void> Workbench::reference(const ReferenceGemm& gemm) {
                                 gemm.alpha,
                                 gemm.beta,
                                 storage_code(gemm.a.storage),
-                                storage_code(gemm.out.storage)};
+                                storage_code(gemm.out.storage),
+                                gemm.activation ? static_cast<std::int32_t>(*gemm.activation) : -1};
   return check(impl_->launch(impl_->tools.reference_gemm, tiles_m * tiles_n, 256, arguments),
                "cannot compute the reference");
+}
+
+Expected<void> Workbench::gate(const Matrix& gate, DeviceAddress up, const Matrix& out,
+                               Activation activation, void* stream) {
+  const auto piece = [](DeviceAddress address) { return address % 16 == 0; };
+  const std::int64_t each = out.storage == DType::bf16 || out.storage == DType::fp16 ? 8 : 4;
+  const bool wide = piece(gate.address) && piece(up) && piece(out.address) &&
+                    out.columns % each == 0 && gate.row_stride % each == 0 &&
+                    out.row_stride % each == 0;
+  return check(
+      impl_->launch_on(static_cast<CUstream>(stream), impl_->tools.gate_products,
+                       impl_->many_blocks(), 256, gate.address, up, out.address, out.rows,
+                       out.columns, gate.row_stride, out.row_stride, storage_code(out.storage),
+                       static_cast<std::int32_t>(activation), static_cast<std::int32_t>(wide)),
+      "cannot gate two products");
 }
 
 Expected<Comparison> Workbench::compare(const Matrix& out, DeviceAddress reference, double absolute,

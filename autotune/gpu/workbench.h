@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,7 +27,8 @@ struct Matrix {
 };
 
 // out = alpha * a * b + beta * c, accumulated in double and rounded once. `c` and the tight `out`
-// are row-major and of one storage type; `c` is read where beta != 0.
+// are row-major and of one storage type; `c` is read where beta != 0. With an activation, out =
+// activation(a * b) .* (a * up), where `up` is laid out as `b`.
 struct ReferenceGemm {
   Matrix a;
   Matrix b;
@@ -34,6 +36,8 @@ struct ReferenceGemm {
   Matrix out;
   double alpha = 1;
   double beta = 0;
+  DeviceAddress up = 0;
+  std::optional<Activation> activation;
 };
 
 struct Comparison {
@@ -69,6 +73,10 @@ class Workbench {
   // scale * N(0, 1), the same for a seed whatever the strides.
   Expected<void> fill_normal(const Matrix& out, double scale, std::uint64_t seed);
   Expected<void> reference(const ReferenceGemm& gemm);
+  // out = activation(gate) .* up, on `stream`: three row-major matrices of one storage type, of one
+  // size, the first two of one row stride.
+  Expected<void> gate(const Matrix& gate, DeviceAddress up, const Matrix& out,
+                      Activation activation, void* stream);
   // Compares `out` with the tight row-major `reference` of the same storage type; with out.address
   // 0 only reference_norm is filled. Waits.
   Expected<Comparison> compare(const Matrix& out, DeviceAddress reference, double absolute,

@@ -5,20 +5,22 @@
 namespace autotune::io {
 
 Json problem_json(const Problem& problem) {
-  return {{"family", problem.family},
-          {"m", problem.m},
-          {"n", problem.n},
-          {"k", problem.k},
-          {"dtype", to_string(problem.dtype)},
-          {"out_dtype", to_string(problem.out_dtype)},
-          {"layout", to_string(problem.layout)},
-          {"lda", problem.lda},
-          {"ldb", problem.ldb},
-          {"ldc", problem.ldc},
-          {"alpha", problem.alpha},
-          {"beta", problem.beta},
-          {"mode", to_string(problem.mode)},
-          {"exact_fp32", problem.exact_fp32}};
+  Json json = {{"family", problem.family},
+               {"m", problem.m},
+               {"n", problem.n},
+               {"k", problem.k},
+               {"dtype", to_string(problem.dtype)},
+               {"out_dtype", to_string(problem.out_dtype)},
+               {"layout", to_string(problem.layout)},
+               {"lda", problem.lda},
+               {"ldb", problem.ldb},
+               {"ldc", problem.ldc},
+               {"alpha", problem.alpha},
+               {"beta", problem.beta},
+               {"mode", to_string(problem.mode)},
+               {"exact_fp32", problem.exact_fp32}};
+  if (is_gated(problem)) json["activation"] = to_string(problem.activation);
+  return json;
 }
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }

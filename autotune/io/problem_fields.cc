@@ -40,6 +40,9 @@ bool read_types(YamlMap& map, Problem& problem) {
   if (map.has("mode")) problem.mode = map.choice("mode", &parse_timing_mode, "cold, hot");
   if (map.has("exact_fp32"))
     problem.exact_fp32 = map.choice("exact_fp32", &parse_flag, "true, false");
+  if (map.has("activation")) {
+    problem.activation = map.choice("activation", &parse_activation, accepted_activations());
+  }
   return has_out_dtype;
 }
 

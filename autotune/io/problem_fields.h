@@ -14,7 +14,7 @@ namespace autotune::io {
 const Family* read_family(YamlMap& map);
 
 // Reads the keys that are there over what `problem` holds: dtype, layout, out_dtype, mode,
-// exact_fp32. Returns whether out_dtype is among them.
+// exact_fp32, activation. Returns whether out_dtype is among them.
 bool read_types(YamlMap& map, Problem& problem);
 
 // read_types() and alpha, beta, lda, ldb, ldc.

@@ -84,6 +84,10 @@ Expected<Problem> read_problem(const Json& json) {
   problem.beta = members.number("beta");
   problem.mode = members.choice("mode", parse_timing_mode);
   problem.exact_fp32 = members.flag("exact_fp32");
+  // Only of gated families, and results are older than the key.
+  if (members.find("activation") != nullptr) {
+    problem.activation = members.choice("activation", parse_activation);
+  }
   if (!members.first_wrong().empty()) {
     return fail(ErrorCode::bad_input,
                 std::string(members.first_wrong()) + " is missing or no such value");

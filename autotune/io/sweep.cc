@@ -51,11 +51,14 @@ std::map<std::string, std::string> assignments(std::string_view text) {
 }
 
 std::string problem_text(const Problem& p) {
+  const std::string gate =
+      is_gated(p) ? fmt::format(" activation={}", to_string(p.activation)) : "";
   return fmt::format(
       "family={} m={} n={} k={} lda={} ldb={} ldc={} dtype={} out_dtype={} layout={} alpha={} "
-      "beta={} mode={}{}",
+      "beta={} mode={}{}{}",
       p.family, p.m, p.n, p.k, p.lda, p.ldb, p.ldc, to_string(p.dtype), to_string(p.out_dtype),
-      to_string(p.layout), p.alpha, p.beta, to_string(p.mode), p.exact_fp32 ? " exact_fp32=1" : "");
+      to_string(p.layout), p.alpha, p.beta, to_string(p.mode), p.exact_fp32 ? " exact_fp32=1" : "",
+      gate);
 }
 
 std::optional<Problem> parse_problem(std::string_view text) {
@@ -88,6 +91,7 @@ std::optional<Problem> parse_problem(std::string_view text) {
   // Files are older than the field.
   const auto exact = values.find("exact_fp32");
   problem.exact_fp32 = exact != values.end() && exact->second == "1";
+  if (is_gated(problem)) read("activation", problem.activation, parse_activation);
   const auto sound = good ? checked(problem) : Expected<Problem>(fail(ErrorCode::bad_input, ""));
   return sound ? std::optional(*sound) : std::nullopt;
 }

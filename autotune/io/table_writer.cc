@@ -122,6 +122,7 @@ std::string tuned_assignments(const std::string& device, const TunedEntry& entry
   assign("problem.beta", problem.beta);
   assign("problem.mode", fmt::format("TimingMode::{}", to_string(problem.mode)));
   assign("problem.exact_fp32", problem.exact_fp32);
+  assign("problem.activation", fmt::format("Activation::{}", to_string(problem.activation)));
   assign("config", literal(entry.config));
   assign("median_us", entry.median_us);
   return out;

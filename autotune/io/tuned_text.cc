@@ -55,6 +55,7 @@ std::string line_of(const TunedEntry& entry) {
   add("beta", problem.beta, plain.beta);
   add("mode", to_string(problem.mode), to_string(plain.mode));
   add("exact_fp32", problem.exact_fp32, plain.exact_fp32);
+  add("activation", to_string(problem.activation), to_string(plain.activation));
   return text + fmt::format(", config: {}, median_us: {}}}\n", double_quoted(entry.config),
                             entry.median_us);
 }

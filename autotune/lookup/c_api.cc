@@ -45,6 +45,9 @@ static_assert(same(AUTOTUNE_TF32, DType::tf32) && same(AUTOTUNE_FP32, DType::fp3
 static_assert(same(AUTOTUNE_TN, Layout::tn) && same(AUTOTUNE_TT, Layout::tt));
 static_assert(same(AUTOTUNE_NN, Layout::nn) && same(AUTOTUNE_NT, Layout::nt));
 static_assert(same(AUTOTUNE_COLD, TimingMode::cold) && same(AUTOTUNE_HOT, TimingMode::hot));
+static_assert(same(AUTOTUNE_GELU_TANH, Activation::gelu_tanh));
+static_assert(same(AUTOTUNE_GELU_ERF, Activation::gelu_erf));
+static_assert(same(AUTOTUNE_SILU, Activation::silu) && same(AUTOTUNE_RELU, Activation::relu));
 static_assert(same(AUTOTUNE_EXACT, Match::exact));
 static_assert(same(AUTOTUNE_NEAREST_PROBLEM, Match::nearest_problem));
 static_assert(same(AUTOTUNE_OTHER_DEVICE, Match::other_device));
@@ -88,7 +91,7 @@ const char* text(const char* given) { return given == nullptr ? "" : given; }
 // A value outside the enumeration is refused by checked(), which names the field; one that does not
 // fit into it must not become another by wrapping.
 template <class Enum>
-Enum enum_of(std::int32_t value) {
+Enum enum_of(std::int64_t value) {
   constexpr int kNone = 255;
   static_assert(sizeof(Enum) == 1);
   return static_cast<Enum>(value >= 0 && value < kNone ? value : kNone);
@@ -112,6 +115,7 @@ Expected<Problem> problem_of(const autotune_problem* pointer) {
   problem.beta = given->beta;
   problem.mode = enum_of<TimingMode>(given->timing);
   problem.exact_fp32 = given->exact_fp32 != 0;
+  problem.activation = enum_of<Activation>(given->activation);
   return problem;
 }
 
@@ -220,5 +224,14 @@ autotune_status autotune_kernel_launch(const autotune_kernel* kernel, const void
   return guarded([&]() -> Expected<void> {
     if (auto sound = require(kernel != nullptr, "kernel"); !sound) return sound;
     return kernel->kernel.launch(a, b, c, stream, workspace);
+  });
+}
+
+autotune_status autotune_kernel_launch_gated(const autotune_kernel* kernel, const void* a,
+                                             const void* b, const void* up, void* c, void* stream,
+                                             void* workspace) {
+  return guarded([&]() -> Expected<void> {
+    if (auto sound = require(kernel != nullptr, "kernel"); !sound) return sound;
+    return kernel->kernel.launch(a, b, c, stream, workspace, up);
   });
 }

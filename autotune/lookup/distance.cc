@@ -15,7 +15,8 @@ double steps(std::int64_t a, std::int64_t b) {
 int other_treatments(const KernelTraits& a, const KernelTraits& b) {
   const bool other_alignment =
       a.align_a != b.align_a || a.align_b != b.align_b || a.align_c != b.align_c;
-  return (a.beta != b.beta) + (a.exact_fp32 != b.exact_fp32) + other_alignment;
+  return (a.beta != b.beta) + (a.exact_fp32 != b.exact_fp32) + (a.activation != b.activation) +
+         other_alignment;
 }
 
 }  // namespace

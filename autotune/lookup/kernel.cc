@@ -107,12 +107,19 @@ Expected<Kernel> Kernel::load(const BestConfig& best, const BestOptions& options
   return lookup::KernelMaker::make(cubin->image, *config, *problem, device);
 }
 
-Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* stream,
-                              void* workspace) const {
-  const DevicePointers pointers{address_of(a), address_of(b), address_of(c), address_of(workspace)};
+Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* stream, void* workspace,
+                              const void* up) const {
+  const DevicePointers pointers{address_of(a), address_of(b), address_of(c), address_of(workspace),
+                                address_of(up)};
   if (auto sound = check_pointer("a", pointers.a); !sound) return sound;
   if (auto sound = check_pointer("b", pointers.b); !sound) return sound;
   if (auto sound = check_pointer("c", pointers.c); !sound) return sound;
+  if (is_gated(impl_->problem)) {
+    if (auto sound = check_pointer("up", pointers.up); !sound) return sound;
+  } else if (up != nullptr) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("launch: up is for gated families, not for {}", impl_->problem.family));
+  }
   if (impl_->workspace_bytes > 0) {
     if (auto sound = check_pointer("workspace", pointers.workspace); !sound) return sound;
   }

@@ -32,6 +32,7 @@ struct ProblemHash {
     mix(static_cast<int>(problem.layout));
     mix(static_cast<int>(problem.mode));
     mix(problem.exact_fp32);
+    mix(static_cast<int>(problem.activation));
     return hash;
   }
 };

@@ -10,6 +10,7 @@ namespace autotune::worker {
 constexpr int count_of(DType) { return 4; }
 constexpr int count_of(Layout) { return 4; }
 constexpr int count_of(TimingMode) { return 2; }
+constexpr int count_of(Activation) { return 4; }
 constexpr int count_of(Outcome) { return kOutcomeCount; }
 constexpr int count_of(Rule) { return kRuleCount; }
 constexpr int count_of(ErrorCode) { return static_cast<int>(ErrorCode::failed) + 1; }
@@ -34,6 +35,7 @@ void fields(auto& archive, Problem& x) {
   archive("beta", x.beta);
   archive("mode", x.mode);
   archive("exact_fp32", x.exact_fp32);
+  archive("activation", x.activation);
 }
 
 void fields(auto& archive, ActualResources& x) {

@@ -7,7 +7,8 @@
 // quotient, exactly.
 typedef unsigned long long Reciprocal;
 
-// C[m,n] = alpha * A[m,k] * B[k,n] + beta * C. Leading dimensions in elements.
+// C[m,n] = alpha * A[m,k] * B[k,n] + beta * C, or, where the kernel is compiled as gated,
+// activation(A * B) .* (A * Up). Leading dimensions in elements; Up has that of B.
 struct GemmArgs {
   const void* a;
   const void* b;
@@ -28,6 +29,7 @@ struct GemmArgs {
   Reciprocal of_group;
   Reciprocal of_step;
   Reciprocal of_last_step;
+  const void* up;
 };
 
 #endif  // AUTOTUNE_KERNELS_GEMM_ARGS_H_

@@ -42,11 +42,12 @@ __device__ __forceinline__ bool is_doubtful(float sum) {
   return !(size < __uint_as_float(0x7f800000)) || (size < kSmall && size != 0.0f);
 }
 
-// One element of A B by fp32 multiply-adds over all of k, from global memory: slow, and right for
-// every input. `row` and `col` lie inside C.
-__device__ __forceinline__ float exact_element(const GemmArgs& args, i64 row, i64 col) {
+// One element of A and `weights` (B, or Up, which lies as B does) by fp32 multiply-adds over all of
+// k, from global memory: slow, and right for every input. `row` and `col` lie inside C.
+__device__ __forceinline__ float exact_element(const GemmArgs& args, const void* weights, i64 row,
+                                               i64 col) {
   const float* a = static_cast<const float*>(args.a) + (A_K_MAJOR ? row * args.lda : row);
-  const float* b = static_cast<const float*>(args.b) + (B_K_MAJOR ? col * args.ldb : col);
+  const float* b = static_cast<const float*>(weights) + (B_K_MAJOR ? col * args.ldb : col);
   float sum = 0.0f;
 #pragma unroll 1
   for (int k = 0; k < args.k; ++k) {

@@ -149,6 +149,7 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   args.of_group = reciprocal(along * args.swizzle);
   args.of_step = reciprocal(args.swizzle);
   args.of_last_step = reciprocal(across % args.swizzle);
+  args.up = reinterpret_cast<const void*>(pointers.up);
 
   const SplitShape parts = split(config, problem, tiles.all());
   const std::int32_t cluster_blocks = shape.blocks() * parts.parts;
@@ -180,6 +181,8 @@ std::vector<Definition> GemmTwin::definitions(const Config& config, const Kernel
   define("A_K_MAJOR", a_is_k_major(traits.layout));
   define("B_K_MAJOR", b_is_k_major(traits.layout));
   define("HAS_BETA", traits.beta);
+  define("GATED", traits.gated);
+  define("ACTIVATION", static_cast<int>(traits.activation));  // as in activation.cuh
   define("ALIGN_A", traits.align_a);
   define("ALIGN_B", traits.align_b);
   define("ALIGN_C", traits.align_c);
@@ -236,11 +239,13 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   const double m = static_cast<double>(work.block_m);
   const double n = static_cast<double>(work.block_n);
   const double k = static_cast<double>(work.block_k);
-  work.flops_per_k_tile = 2.0 * m * n * k;
-  work.load_bytes_per_k_tile = (m + n) * k * element;
+  const double b_columns = n * weights(traits);
+  work.flops_per_k_tile = 2.0 * m * b_columns * k;
+  work.load_bytes_per_k_tile = (m + b_columns) * k * element;
   work.store_bytes_per_tile = m * n * out * (traits.beta ? 2.0 : 1.0);
   work.a_bytes = static_cast<double>(problem.m) * static_cast<double>(problem.k) * element;
-  work.b_bytes = static_cast<double>(problem.n) * static_cast<double>(problem.k) * element;
+  work.b_bytes =
+      static_cast<double>(problem.n) * static_cast<double>(problem.k) * element * weights(traits);
   work.c_bytes = static_cast<double>(problem.m) * static_cast<double>(problem.n) * out *
                  (traits.beta ? 2.0 : 1.0);
   fill_work(config, traits, device, work);
@@ -250,7 +255,7 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   const std::int64_t row_a = a_is_k_major(lie.layout) ? work.block_k : work.block_m;
   const std::int64_t row_b = b_is_k_major(lie.layout) ? work.block_k : work.block_n;
   const double lines_a = m * k * element * line_share(row_a, lie.lda, bytes) / shape.n;
-  const double lines_b = n * k * element * line_share(row_b, lie.ldb, bytes) / shape.m;
+  const double lines_b = b_columns * k * element * line_share(row_b, lie.ldb, bytes) / shape.m;
   work.load_bytes_per_k_tile = std::max(work.load_bytes_per_k_tile, lines_a + lines_b);
   return work;
 }

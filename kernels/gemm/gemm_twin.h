@@ -13,6 +13,9 @@ namespace autotune::gemm {
 // 2^64 / divisor, rounded up; 0 for 1.
 Reciprocal reciprocal(std::int64_t divisor);
 
+// Matrices that A is multiplied with: of each, block_n columns make a block's tile.
+inline std::int32_t weights(const KernelTraits& traits) { return traits.gated ? 2 : 1; }
+
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Threads, shared memory and registers that one block asks for; bytes per block, registers per

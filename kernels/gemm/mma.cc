@@ -33,7 +33,11 @@ std::int32_t threads_of(const Values& v) { return 32 * v[kWarpsM] * v[kWarpsN]; 
 std::int64_t step_k(const KernelTraits& traits) { return 32 / element(traits); }
 std::int64_t warp_m(const Values& v) { return v[kBlockM] / v[kWarpsM]; }
 std::int64_t warp_n(const Values& v) { return v[kBlockN] / v[kWarpsN]; }
-std::int64_t accumulators(const Values& v) { return warp_m(v) * warp_n(v) / 32; }
+// Columns of a warp's products: those of C, of each matrix of weights.
+std::int64_t columns(const Values& v, const KernelTraits& t) { return warp_n(v) * weights(t); }
+std::int64_t accumulators(const Values& v, const KernelTraits& t) {
+  return warp_m(v) * columns(v, t) / 32;
+}
 
 // 16-byte chunks in a row of an operand's tile.
 std::int64_t chunks(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
@@ -66,15 +70,16 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits& t) { return loads(chunks_a(v, t), v); }},
     {"threads_cover_b", "the threads must be a multiple of the 16-byte chunks in a row of B's tile",
      [](const Values& v, const KernelTraits& t) { return loads(chunks_b(v, t), v); }},
-    {"accumulators", "a warp's tile must leave registers: warp_m x warp_n / 32 at most 192",
-     [](const Values& v, const KernelTraits&) { return accumulators(v) <= 192; }},
+    {"accumulators",
+     "a warp's tiles must leave registers: warp_m x warp_n / 32, twice where gated, at most 192",
+     [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 192; }},
 };
 
-// Shared memory: a ring of stages, each A then B; the same bytes later hold the warps' epilogue
-// buffers of 16 rows each, padded by one 16-byte chunk.
+// Shared memory: a ring of stages, each A then B (then Up); the same bytes later hold the warps'
+// epilogue buffers of 16 rows each, padded by one 16-byte chunk.
 struct Layout {
   std::int64_t a_bytes;
-  std::int64_t b_bytes;
+  std::int64_t b_bytes;  // of all weights
   std::int64_t warp_pitch;
   std::int64_t warp_bytes;
   std::int64_t ring_bytes;
@@ -85,7 +90,7 @@ struct Layout {
 Layout layout_of(const Values& v, const KernelTraits& t) {
   Layout l{};
   l.a_bytes = std::int64_t{v[kBlockM]} * v[kBlockK] * element(t);
-  l.b_bytes = std::int64_t{v[kBlockN]} * v[kBlockK] * element(t);
+  l.b_bytes = std::int64_t{v[kBlockN]} * v[kBlockK] * element(t) * weights(t);
   l.warp_pitch = warp_n(v) * storage_bytes(t.out_dtype) + 16;
   l.warp_bytes = 16 * l.warp_pitch;
   l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
@@ -94,15 +99,15 @@ Layout layout_of(const Values& v, const KernelTraits& t) {
 }
 
 // Registers of one fragment buffer: 4 per 16 rows of A, 4 per 16 columns of B.
-std::int32_t fragment_registers(const Values& v) {
-  return static_cast<std::int32_t>((warp_m(v) / 16 + warp_n(v) / 16) * 4);
+std::int32_t fragment_registers(const Values& v, const KernelTraits& t) {
+  return static_cast<std::int32_t>((warp_m(v) / 16 + columns(v, t) / 16) * 4);
 }
 
 // Copies of 16 bytes that a thread makes per k tile; each keeps an offset, up to a point.
 std::int32_t copies_per_thread(const Values& v, const KernelTraits& t) {
   const std::int64_t row_chunks = v[kBlockK] * element(t) / 16;
   const std::int64_t copies = ceil_div(v[kBlockM] * row_chunks, threads_of(v)) +
-                              ceil_div(v[kBlockN] * row_chunks, threads_of(v));
+                              ceil_div(v[kBlockN] * row_chunks, threads_of(v)) * weights(t);
   return static_cast<std::int32_t>(std::min<std::int64_t>(copies, 16));
 }
 
@@ -115,7 +120,7 @@ struct Registers {
 };
 
 Registers registers_of(const Values& v, const KernelTraits& t) {
-  Registers r{accumulators(v), 2 * std::int64_t{fragment_registers(v)}};
+  Registers r{accumulators(v, t), 2 * std::int64_t{fragment_registers(v, t)}};
   if (t.dtype != DType::fp32) return r;
   r.parts = r.fragments * 3 / 2;
   return r;
@@ -145,17 +150,18 @@ std::int32_t live(const Values& v, const KernelTraits& t) {
     return static_cast<std::int32_t>(r.accumulators + r.parts) +
            (one_step ? kBaseLiveOneStep : kBaseLiveParts);
   }
-  return static_cast<std::int32_t>(r.accumulators) + fragment_registers(v) * 8 / 5 + kBaseLive;
+  return static_cast<std::int32_t>(r.accumulators) + fragment_registers(v, t) * 8 / 5 + kBaseLive;
 }
 
 // Of a rate for bf16, what is left for fp32: six products take the place of one, and on small warp
 // tiles a scheduler's issue slots are rarer than the tensor cores' clocks. `rate`: of mma.sync.
-double share_of_parts(const Values& v, const DeviceSpec& device, double rate) {
+double share_of_parts(const Values& v, const KernelTraits& t, const DeviceSpec& device,
+                      double rate) {
   constexpr double kProducts = 6;
   constexpr double kCut = 12;  // instructions for two words
   constexpr double kFlops = 2 * 16 * 8 * 16;
-  const double words = static_cast<double>(warp_m(v) + warp_n(v)) / 2;  // of a lane, per 16 of k
-  const double tiles = static_cast<double>(warp_m(v) * warp_n(v)) / (16 * 8);
+  const double words = static_cast<double>(warp_m(v) + columns(v, t)) / 2;  // a lane's, per 16 of k
+  const double tiles = static_cast<double>(warp_m(v) * columns(v, t)) / (16 * 8);
   const double issue = kCut * words / 2 + (kProducts + 4) * tiles;
   const double schedulers = 4.0 * device.sm_count * device.boost_mhz;
   if (schedulers <= 0 || device.f16_bf16_tflops <= 0) return 1 / kProducts;
@@ -183,8 +189,8 @@ class Mma final : public GemmTwin {
     const Layout l = layout_of(v, traits);
     return {
         {"pipeline",
-         fmt::format("{} stages x ({} + {}) x {} x {} bytes", v[kStages], v[kBlockM], v[kBlockN],
-                     v[kBlockK], element(traits)),
+         fmt::format("{} stages x ({} + {}{}) x {} x {} bytes", v[kStages], v[kBlockM],
+                     traits.gated ? "2 x " : "", v[kBlockN], v[kBlockK], element(traits)),
          l.ring_bytes},
         {"epilogue (same bytes)",
          fmt::format("{} warps x 16 x ({} x {} + 16) bytes", v[kWarpsM] * v[kWarpsN], warp_n(v),
@@ -204,9 +210,12 @@ class Mma final : public GemmTwin {
     const Values& v = config.values;
     const Registers r = registers_of(v, traits);
     const std::int32_t per_copy = registers_per_copy(traits);
+    const char* twice = traits.gated ? "2 x " : "";
     std::vector<Term> terms = {
-        {"accumulators", fmt::format("{} x {} / 32", warp_m(v), warp_n(v)), r.accumulators},
-        {"fragments", fmt::format("2 buffers x ({} / 16 + {} / 16) x 4", warp_m(v), warp_n(v)),
+        {"accumulators", fmt::format("{} x {}{} / 32", warp_m(v), twice, warp_n(v)),
+         r.accumulators},
+        {"fragments",
+         fmt::format("2 buffers x ({} / 16 + {}{} / 16) x 4", warp_m(v), twice, warp_n(v)),
          r.fragments},
     };
     if (r.parts > 0) terms.push_back({"parts", "3 of 2 bytes for each fragment's 4", r.parts});
@@ -242,14 +251,16 @@ class Mma final : public GemmTwin {
     const Values& v = config.values;
     work.unit = Work::Unit::tensor;
     work.unit_rate = mma_sync_rate(device);
-    if (traits.dtype == DType::fp32) work.unit_rate *= share_of_parts(v, device, work.unit_rate);
+    if (traits.dtype == DType::fp32) {
+      work.unit_rate *= share_of_parts(v, traits, device, work.unit_rate);
+    }
     work.stages = v[kStages];
     work.warps = v[kWarpsM] * v[kWarpsN];
     const double k_bytes = static_cast<double>(v[kBlockK] * element(traits));
-    const double warp_reads = static_cast<double>(warp_m(v) + warp_n(v)) * k_bytes;
+    const double warp_reads = static_cast<double>(warp_m(v) + columns(v, traits)) * k_bytes;
     work.smem_bytes_per_k_tile = work.warps * warp_reads + work.load_bytes_per_k_tile;
     const double pieces_a = v[kBlockM] * k_bytes / traits.align_a;
-    const double pieces_b = v[kBlockN] * k_bytes / traits.align_b;
+    const double pieces_b = v[kBlockN] * weights(traits) * k_bytes / traits.align_b;
     work.load_instructions_per_k_tile = (pieces_a + pieces_b) / threads_of(v);
   }
 };

@@ -7,8 +7,11 @@
 // fp32 is multiplied as three parts of bf16 (fp32_parts.cuh); what their sum may have missed is
 // computed again by FFMA before it is stored.
 //
-// In the order of the text: fp32_parts.cuh, mma_tiles.cuh, mma_loader.cuh, mma_fragments.cuh,
-// mma_products.cuh, mma_parts.cuh, mma_epilogue.cuh and this file.
+// Gated, each warp multiplies with its columns of both matrices of weights and stores the gated
+// products.
+//
+// In the order of the text: activation.cuh, fp32_parts.cuh, mma_tiles.cuh, mma_loader.cuh,
+// mma_fragments.cuh, mma_products.cuh, mma_parts.cuh, mma_epilogue.cuh and this file.
 //
 // Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M, WARPS_N, THREADS, MIN_BLOCKS, and
 // the shared-memory layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_B_BYTES, SMEM_STAGE_BYTES,
@@ -23,6 +26,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
 
   Loader<A_K_MAJOR, BLOCK_M, ALIGN_A> load_a(args.a, args.lda, int(tile_row), args.m);
   Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_b(args.b, args.ldb, int(tile_col), args.n);
+  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_up(args.up, args.ldb, int(tile_col), args.n);
   int k_left = args.k;  // of the next tile to load
   int write_stage = 0;
 
@@ -33,6 +37,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
       const u32 stage = ring + write_stage * SMEM_STAGE_BYTES;
       load_a.load(stage, k_left);
       load_b.load(stage + SMEM_B_OFFSET, k_left);
+      if constexpr (GATED) load_up.load(stage + SMEM_B_OFFSET + u32(sizeof(TileB)), k_left);
       k_left -= BLOCK_K;
       write_stage = write_stage + 1 == STAGES ? 0 : write_stage + 1;
     }

@@ -1,17 +1,19 @@
 // The way of C from a warp's registers into global memory.
 
-// alpha * acc + beta * C for one 16-row strip of the warp, into the warp's buffer.
+// finished() acc + beta * C for one 16-row strip of the warp, into the warp's buffer.
 __device__ __forceinline__ void stage_strip(WarpBuffer& buffer, const float (&acc)[kTilesN][4],
                                             const GemmArgs& args, i64 row0, int rows_left, i64 col0,
                                             int cols_left) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
-  for (int j = 0; j < kTilesN; ++j) {
+  for (int j = 0; j < kTilesC; ++j) {
+    const float(&second)[4] = acc[j + kTilesN - kTilesC];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = lane / 4 + half * 8;
       const int col = j * 8 + (lane % 4) * 2;
-      float v[2] = {args.alpha * acc[j][half * 2], args.alpha * acc[j][half * 2 + 1]};
+      float v[2] = {finished(args, acc[j][half * 2], second[half * 2]),
+                    finished(args, acc[j][half * 2 + 1], second[half * 2 + 1])};
       if (HAS_BETA && row < rows_left) {
         const i64 index = (row0 + row) * args.ldc + col0 + col;
         if (col < cols_left) v[0] += args.beta * load_output(args.c, index);
@@ -42,11 +44,13 @@ __device__ __forceinline__ void stage_exact(WarpBuffer& buffer, const GemmArgs& 
                                             int rows_left, i64 col0, int cols_left) {
   const int lane = threadIdx.x % 32;
 #pragma unroll 1
-  for (int i = 0; i < kTilesN * 4; ++i) {
+  for (int i = 0; i < kTilesC * 4; ++i) {
     const int row = lane / 4 + (i / 2 % 2) * 8;
     const int col = i / 4 * 8 + (lane % 4) * 2 + i % 2;
     if (row >= rows_left || col >= cols_left) continue;
-    float v = args.alpha * exact_element(args, row0 + row, col0 + col);
+    const float first = exact_element(args, args.b, row0 + row, col0 + col);
+    const float second = GATED ? exact_element(args, args.up, row0 + row, col0 + col) : 0.0f;
+    float v = finished(args, first, second);
     if (HAS_BETA) v += args.beta * load_output(args.c, (row0 + row) * args.ldc + col0 + col);
     *reinterpret_cast<float*>(buffer.rows[row] + col * kOutBytes) = v;
   }

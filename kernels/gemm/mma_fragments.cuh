@@ -46,7 +46,7 @@ struct FragmentReader {
 
   __device__ __forceinline__ void load(Fragments& f, u32 stage, int step) const {
     const u32 tile_a = stage;
-    const u32 tile_b = stage + SMEM_B_OFFSET;
+    const u32 tiles_b = stage + SMEM_B_OFFSET;
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
       const int m = first_m + i * 16;
@@ -66,7 +66,9 @@ struct FragmentReader {
     }
 #pragma unroll
     for (int j = 0; j < kTilesN / 2; ++j) {
-      const int n = first_n + j * 16;
+      constexpr int kPairsC = kTilesC / 2;
+      const u32 tile_b = j < kPairsC ? tiles_b : tiles_b + u32(sizeof(TileB));
+      const int n = first_n + j % kPairsC * 16;
       if constexpr (B_K_MAJOR) {
         const int row = n + (lane & 7) + ((lane >> 4) << 3);
         ldmatrix_x4(f.b[j], tile_b + TileB::offset(row, step * 2 + ((lane >> 3) & 1)));

@@ -7,7 +7,8 @@ constexpr int kStepBytes = 32;                      // k of one instruction, in 
 constexpr int kStepK = kStepBytes / kElementBytes;  // 16 or 8 elements
 constexpr int kSteps = BLOCK_K / kStepK;            // per k tile
 constexpr int kTilesM = kWarpM / 16;                // 16 x 8 instruction tiles of a warp
-constexpr int kTilesN = kWarpN / 8;
+constexpr int kTilesC = kWarpN / 8;                 // of its columns of C
+constexpr int kTilesN = kWeights * kTilesC;         // of the products for them, the gates first
 constexpr int kChunkElements = 16 / kElementBytes;
 
 static_assert(THREADS == 32 * WARPS_M * WARPS_N, "threads");
@@ -44,7 +45,7 @@ typedef Tile<B_K_MAJOR, BLOCK_N> TileB;
 
 struct Stage {
   TileA a;
-  TileB b;
+  TileB b[kWeights];
 };
 
 struct WarpBuffer {
@@ -53,7 +54,7 @@ struct WarpBuffer {
 
 // The host twin's layout and the types above must be the same thing.
 static_assert(sizeof(TileA) == SMEM_A_BYTES, "A tile");
-static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
+static_assert(kWeights * sizeof(TileB) == SMEM_B_BYTES, "B tiles");
 static_assert(sizeof(TileA) == SMEM_B_OFFSET, "B offset");
 static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
 static_assert(sizeof(WarpBuffer) == SMEM_WARP_BYTES, "epilogue buffer of a warp");

@@ -34,7 +34,9 @@ std::int32_t threads_m(const Values& v) { return v[kBlockM] / v[kThreadM]; }
 std::int32_t threads_n(const Values& v) { return v[kBlockN] / v[kThreadN]; }
 std::int32_t threads_of(const Values& v) { return threads_m(v) * threads_n(v); }
 std::int32_t lanes_n(const Values& v) { return std::min(threads_n(v), 8); }
-std::int32_t accumulators(const Values& v) { return v[kThreadM] * v[kThreadN]; }
+std::int32_t accumulators(const Values& v, const KernelTraits& t) {
+  return v[kThreadM] * v[kThreadN] * weights(t);
+}
 
 // Copies side by side in a line of an operand's tile.
 std::int32_t copies_across(bool k_major, std::int32_t extent, int align, const Values& v) {
@@ -74,25 +76,32 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits& t) {
        return tiles_lines(copies_across(b_is_k_major(t.layout), v[kBlockN], t.align_b, v), v);
      }},
-    {"accumulators", "a thread's tile must leave registers: thread_m x thread_n at most 128",
-     [](const Values& v, const KernelTraits&) { return accumulators(v) <= 128; }},
+    {"accumulators",
+     "a thread's tiles must leave registers: thread_m x thread_n, twice where gated, at most 128",
+     [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 128; }},
 };
 
 std::int64_t a_bytes(const Values& v) { return (v[kBlockM] + kPad) * v[kBlockK] * 4; }
-std::int64_t b_bytes(const Values& v) { return (v[kBlockN] + kPad) * v[kBlockK] * 4; }
-std::int64_t ring_bytes(const Values& v) { return v[kStages] * (a_bytes(v) + b_bytes(v)); }
+std::int64_t b_bytes(const Values& v, const KernelTraits& t) {
+  return weights(t) * (v[kBlockN] + kPad) * v[kBlockK] * 4;
+}
+std::int64_t ring_bytes(const Values& v, const KernelTraits& t) {
+  return v[kStages] * (a_bytes(v) + b_bytes(v, t));
+}
 
 // Fitted to ptxas 13.0 on 150 random configs for sm_90a, as in mma.cc (14 of 16 spills foreseen, no
 // config rejected that does not spill).
 constexpr std::int32_t kBaseRegisters = 45;
 constexpr std::int32_t kBaseLive = 24;
 
-std::int32_t fragment_registers(const Values& v) { return v[kThreadM] + v[kThreadN]; }
-std::int32_t estimate(const Values& v) {
-  return accumulators(v) + 2 * fragment_registers(v) + kBaseRegisters;
+std::int32_t fragment_registers(const Values& v, const KernelTraits& t) {
+  return v[kThreadM] + v[kThreadN] * weights(t);
 }
-std::int32_t live(const Values& v) {
-  return accumulators(v) + fragment_registers(v) * 4 / 5 + kBaseLive;
+std::int32_t estimate(const Values& v, const KernelTraits& t) {
+  return accumulators(v, t) + 2 * fragment_registers(v, t) + kBaseRegisters;
+}
+std::int32_t live(const Values& v, const KernelTraits& t) {
+  return accumulators(v, t) + fragment_registers(v, t) * 4 / 5 + kBaseLive;
 }
 
 class Simt final : public GemmTwin {
@@ -107,12 +116,12 @@ class Simt final : public GemmTwin {
     return traits.dtype == DType::fp32 ? "" : "multiplies fp32 only";
   }
 
-  std::vector<Term> smem_terms(const Config& config, const KernelTraits&) const override {
+  std::vector<Term> smem_terms(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
     return {{"pipeline",
-             fmt::format("{} stages x (({} + {}) + ({} + {})) x {} x 4 bytes", v[kStages],
-                         v[kBlockM], kPad, v[kBlockN], kPad, v[kBlockK]),
-             ring_bytes(v)}};
+             fmt::format("{} stages x (({} + {}) + {}({} + {})) x {} x 4 bytes", v[kStages],
+                         v[kBlockM], kPad, t.gated ? "2 x " : "", v[kBlockN], kPad, v[kBlockK]),
+             ring_bytes(v, t)}};
   }
 
   std::vector<Term> thread_terms(const Config& config) const override {
@@ -122,30 +131,32 @@ class Simt final : public GemmTwin {
              threads_of(v)}};
   }
 
-  std::vector<Term> register_terms(const Config& config, const KernelTraits&) const override {
+  std::vector<Term> register_terms(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
+    const char* twice = t.gated ? "2 x " : "";
     return {
-        {"accumulators", fmt::format("{} x {}", v[kThreadM], v[kThreadN]), accumulators(v)},
-        {"fragments", fmt::format("2 buffers x ({} + {})", v[kThreadM], v[kThreadN]),
-         2 * fragment_registers(v)},
+        {"accumulators", fmt::format("{}{} x {}", twice, v[kThreadM], v[kThreadN]),
+         accumulators(v, t)},
+        {"fragments", fmt::format("2 buffers x ({} + {}{})", v[kThreadM], twice, v[kThreadN]),
+         2 * fragment_registers(v, t)},
         {"addresses and loop", "fitted", kBaseRegisters},
-        {"estimate", "before the launch cap", estimate(v)},
-        {"live at once", "spills where the cap is below", live(v)},
+        {"estimate", "before the launch cap", estimate(v, t)},
+        {"live at once", "spills where the cap is below", live(v, t)},
     };
   }
 
  protected:
-  BlockNeeds needs(const Config& config, const KernelTraits&) const override {
+  BlockNeeds needs(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
-    return {ring_bytes(v), threads_of(v), v[kMinBlocks], estimate(v), live(v)};
+    return {ring_bytes(v, t), threads_of(v), v[kMinBlocks], estimate(v, t), live(v, t)};
   }
 
   std::vector<Definition> layout_definitions(const Config& config,
-                                             const KernelTraits&) const override {
+                                             const KernelTraits& t) const override {
     const Values& v = config.values;
     return {{"SMEM_A_BYTES", std::to_string(a_bytes(v))},
             {"SMEM_B_OFFSET", std::to_string(a_bytes(v))},
-            {"SMEM_STAGE_BYTES", std::to_string(a_bytes(v) + b_bytes(v))}};
+            {"SMEM_STAGE_BYTES", std::to_string(a_bytes(v) + b_bytes(v, t))}};
   }
 
   void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec&,
@@ -156,14 +167,14 @@ class Simt final : public GemmTwin {
     work.warps = threads_of(v) / 32;
     // A warp reads its rows once per lane row and column; equal addresses are one access.
     const double lanes = lanes_n(v);
-    const double warp_rows = 32 / lanes * v[kThreadM] + lanes * v[kThreadN];
+    const double warp_rows = 32 / lanes * v[kThreadM] + lanes * v[kThreadN] * weights(traits);
     work.smem_bytes_per_k_tile =
         work.warps * warp_rows * v[kBlockK] * 4.0 + work.load_bytes_per_k_tile;
     const bool wide_a = !a_is_k_major(traits.layout) && traits.align_a == 16;
     const bool wide_b = !b_is_k_major(traits.layout) && traits.align_b == 16;
     work.load_instructions_per_k_tile =
-        (v[kBlockM] / (wide_a ? 4.0 : 1.0) + v[kBlockN] / (wide_b ? 4.0 : 1.0)) * v[kBlockK] /
-        threads_of(v);
+        (v[kBlockM] / (wide_a ? 4.0 : 1.0) + weights(traits) * v[kBlockN] / (wide_b ? 4.0 : 1.0)) *
+        v[kBlockK] / threads_of(v);
   }
 };
 

@@ -1,6 +1,7 @@
 // fp32 GEMM on the FFMA units: exact fp32 products and sums, any architecture.
 //
-// A block computes block_m x block_n of C with one thread_m x thread_n register tile per thread.
+// A block computes block_m x block_n of C with one thread_m x thread_n register tile per thread, or
+// two where it is gated.
 // Both operands lie in shared memory as [k][row], so that a thread reads its rows as 16-byte
 // vectors; an operand that is contiguous along k is transposed on the way in by 4-byte asynchronous
 // copies.
@@ -21,7 +22,7 @@ static_assert(kThreadsM % kLanesM == 0 && kThreadsN % kLanesN == 0, "warps tile 
 
 struct Stage {
   float a[BLOCK_K][BLOCK_M + kPad];
-  float b[BLOCK_K][BLOCK_N + kPad];
+  float b[kWeights][BLOCK_K][BLOCK_N + kPad];
 };
 
 static_assert(sizeof(Stage::a) == SMEM_A_BYTES && SMEM_A_BYTES == SMEM_B_OFFSET, "A tile");
@@ -120,8 +121,8 @@ __device__ __forceinline__ int position(int thread, int i) {
 }
 
 __device__ __forceinline__ void store_tile(const GemmArgs& args,
-                                           const float (&acc)[THREAD_M][THREAD_N], i64 row0,
-                                           i64 col0, int ty, int tx) {
+                                           const float (&acc)[kWeights][THREAD_M][THREAD_N],
+                                           i64 row0, i64 col0, int ty, int tx) {
   float* c = static_cast<float*>(args.c);
 #pragma unroll
   for (int i = 0; i < THREAD_M; ++i) {
@@ -134,7 +135,7 @@ __device__ __forceinline__ void store_tile(const GemmArgs& args,
       float v[kVectorN];
 #pragma unroll
       for (int e = 0; e < kVectorN; ++e) {
-        v[e] = args.alpha * acc[i][j + e];
+        v[e] = finished(args, acc[0][i][j + e], acc[kWeights - 1][i][j + e]);
         if (HAS_BETA && col + e < args.n) v[e] += args.beta * target[e];
       }
       if constexpr (kVectorN == 4 && ALIGN_C == 16) {
@@ -163,6 +164,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
 
   Loader<A_K_MAJOR, BLOCK_M, ALIGN_A> load_a(args.a, args.lda, row0, args.m);
   Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_b(args.b, args.ldb, col0, args.n);
+  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_up(args.up, args.ldb, col0, args.n);
   int k_left = args.k;
   int write_stage = 0;
 
@@ -170,18 +172,22 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
     if (k_left > 0) {
       Stage& stage = ring[write_stage];
       load_a.load(&stage.a[0][0], k_left);
-      load_b.load(&stage.b[0][0], k_left);
+      load_b.load(&stage.b[0][0][0], k_left);
+      if constexpr (GATED) load_up.load(&stage.b[kWeights - 1][0][0], k_left);
       k_left -= BLOCK_K;
       write_stage = write_stage + 1 == STAGES ? 0 : write_stage + 1;
     }
     cp_async_commit();
   };
 
-  float acc[THREAD_M][THREAD_N];
+  float acc[kWeights][THREAD_M][THREAD_N];
 #pragma unroll
-  for (int i = 0; i < THREAD_M; ++i) {
+  for (int w = 0; w < kWeights; ++w) {
 #pragma unroll
-    for (int j = 0; j < THREAD_N; ++j) acc[i][j] = 0.0f;
+    for (int i = 0; i < THREAD_M; ++i) {
+#pragma unroll
+      for (int j = 0; j < THREAD_N; ++j) acc[w][i][j] = 0.0f;
+    }
   }
 
 #pragma unroll
@@ -190,12 +196,16 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
   __syncthreads();
 
   float fa[2][THREAD_M];
-  float fb[2][THREAD_N];
+  float fb[2][kWeights][THREAD_N];
   const Stage* stage = ring;
   int read_stage = 0;
   auto read = [&](int buffer, int k) {
     read_rows<THREAD_M, kVectorM, kThreadsM>(fa[buffer], stage->a[k], ty);
-    read_rows<THREAD_N, kVectorN, kThreadsN>(fb[buffer], stage->b[k], tx);
+    read_rows<THREAD_N, kVectorN, kThreadsN>(fb[buffer][0], stage->b[0][k], tx);
+    if constexpr (GATED) {
+      constexpr int kUp = kWeights - 1;
+      read_rows<THREAD_N, kVectorN, kThreadsN>(fb[buffer][kUp], stage->b[kUp][k], tx);
+    }
   };
   read(0, 0);
 
@@ -211,9 +221,12 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
       read((k + 1) % 2, (k + 1) % BLOCK_K);
       if (k == 0) load_next();
 #pragma unroll
-      for (int i = 0; i < THREAD_M; ++i) {
+      for (int w = 0; w < kWeights; ++w) {
 #pragma unroll
-        for (int j = 0; j < THREAD_N; ++j) acc[i][j] += fa[k % 2][i] * fb[k % 2][j];
+        for (int i = 0; i < THREAD_M; ++i) {
+#pragma unroll
+          for (int j = 0; j < THREAD_N; ++j) acc[w][i][j] += fa[k % 2][i] * fb[k % 2][w][j];
+        }
       }
     }
   }

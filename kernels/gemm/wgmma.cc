@@ -60,7 +60,11 @@ std::int64_t consumer_rows(const Values& v) {
 std::int32_t threads_of(const Values& v) {
   return static_cast<std::int32_t>(kWarpgroup * (1 + v[kConsumers]));
 }
-std::int64_t accumulators(const Values& v) { return consumer_rows(v) * v[kBlockN] / kWarpgroup; }
+// Columns of an instruction: block_n of each matrix of weights.
+std::int32_t columns(const Values& v, const KernelTraits& t) { return v[kBlockN] * weights(t); }
+std::int64_t accumulators(const Values& v, const KernelTraits& t) {
+  return consumer_rows(v) * columns(v, t) / kWarpgroup;
+}
 
 // Blocks of a cluster that share a tile's k. More than 8 parts take several clusters.
 constexpr std::int32_t kMostParts = 8;  // portable cluster size
@@ -89,6 +93,10 @@ TileShape tile_a(const Values& v, const KernelTraits& t) {
   return tile_of(a_is_k_major(t.layout), v[kBlockM], v, t);
 }
 TileShape tile_b(const Values& v, const KernelTraits& t) {
+  return tile_of(b_is_k_major(t.layout), columns(v, t), v, t);
+}
+// The part of B's tile that one matrix of weights fills.
+TileShape tile_weights(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
 }
 
@@ -129,12 +137,23 @@ constexpr Constraint kConstraints[] = {
     {"shares_b", "cluster_m must divide the rows of B's tile by eights, 256 at most for each block",
      [](const Values& v, const KernelTraits& t) {
        // An instruction wider than 256 columns has a rule of its own.
-       return v[kBlockN] > kMaxBox || shares(tile_b(v, t), v[kClusterM]);
+       return columns(v, t) > kMaxBox || shares(tile_weights(v, t), v[kClusterM]);
      },
      reads_of({kBlockN, kBlockK, kClusterM})},
-    {"accumulators", "a consumer's tile must leave registers: rows x block_n / 128 at most 256",
-     [](const Values& v, const KernelTraits&) { return accumulators(v) <= 256; },
+    {"accumulators",
+     "a consumer's tile must leave registers: rows x block_n / 128, twice where gated, at most 256",
+     [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 256; },
      reads_of({kBlockM, kBlockN, kConsumers, kPingpong})},
+    {"whole_slabs",
+     "gated, with B contiguous along n, block_n must be a multiple of 128 bytes: a slab of the "
+     "tile is of one matrix",
+     [](const Values& v, const KernelTraits& t) {
+       return !t.gated || b_is_k_major(t.layout) || v[kBlockN] % slab_elements(t) == 0;
+     },
+     reads_of({kBlockN})},
+    {"whole_gates", "gated, split_k must be 1: parts of k would add up the gates before they gate",
+     [](const Values& v, const KernelTraits& t) { return !t.gated || v[kSplitK] == 1; },
+     reads_of({kSplitK})},
 };
 
 // Columns of C that one store moves: as many as a row of 128 bytes holds and a block's columns are
@@ -254,16 +273,19 @@ class Wgmma final : public GemmTwin {
             {"total", "", threads_of(config.values)}};
   }
 
-  std::vector<Term> register_terms(const Config& config, const KernelTraits&) const override {
+  std::vector<Term> register_terms(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
     const Roles roles = roles_of(v);
+    const char* twice = t.gated ? "2 x " : "";
     std::vector<Term> terms = {
-        {"accumulators", fmt::format("{} x {} / 128", consumer_rows(v), v[kBlockN]),
-         accumulators(v)},
+        {"accumulators", fmt::format("{} x {}{} / 128", consumer_rows(v), twice, v[kBlockN]),
+         accumulators(v, t)},
         {"addresses and loop", "measured", kConsumerRegisters},
-        {"live at once", "spills where a consumer has fewer", accumulators(v) + kConsumerRegisters},
-        {"to compile at all", fmt::format("{} / 2 + {}", v[kBlockN], kInstructionRegisters),
-         v[kBlockN] / 2 + kInstructionRegisters},
+        {"live at once", "spills where a consumer has fewer",
+         accumulators(v, t) + kConsumerRegisters},
+        {"to compile at all",
+         fmt::format("{}{} / 2 + {}", twice, v[kBlockN], kInstructionRegisters),
+         columns(v, t) / 2 + kInstructionRegisters},
     };
     if (roles.consumer > 0) {
       terms.push_back({"producer", "after setmaxnreg", roles.producer});
@@ -275,15 +297,16 @@ class Wgmma final : public GemmTwin {
  protected:
   BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
-    const std::int32_t live = static_cast<std::int32_t>(accumulators(v)) + kConsumerRegisters;
+    const std::int32_t live =
+        static_cast<std::int32_t>(accumulators(v, traits)) + kConsumerRegisters;
     const Roles roles = roles_of(v);
     BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, live, live};
     if (roles.consumer > 0) {
       needs.registers = kMaxRegisters;  // setmaxnreg makes ptxas take all that the launch permits
       needs.role_registers = roles.consumer;
     }
-    needs.min_registers = v[kBlockN] / 2 + kInstructionRegisters;
-    needs.wgmma_columns = v[kBlockN];
+    needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
+    needs.wgmma_columns = columns(v, traits);
     if (cluster(config).blocks() > 1) needs.barriers = 0;  // the cluster's own takes its place
     return needs;
   }
@@ -318,7 +341,7 @@ class Wgmma final : public GemmTwin {
     // wgmma_multiply.cuh).
     std::string registers;
     std::string operands;
-    for (std::int32_t i = 0; i < v[kBlockN] / 2; ++i) {
+    for (std::int32_t i = 0; i < columns(v, traits) / 2; ++i) {
       registers += fmt::format("{}%{}", i > 0 ? ", " : "", i + 3);
       operands += fmt::format("{}\"+f\"(d[{}])", i > 0 ? ", " : "", i);
     }
@@ -332,7 +355,7 @@ class Wgmma final : public GemmTwin {
             {"MARK_BYTES", std::to_string(kWorkspaceMarkBytes)},
             {"PRODUCER_REGISTERS", std::to_string(roles.producer)},
             {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
-            {"WGMMA_SHAPE", fmt::format("\"m64n{}k{}\"", v[kBlockN], step_k(traits))},
+            {"WGMMA_SHAPE", fmt::format("\"m64n{}k{}\"", columns(v, traits), step_k(traits))},
             {"WGMMA_REGISTERS", "\"" + registers + "\""},
             {"WGMMA_OPERANDS", operands}};
   }
@@ -349,7 +372,7 @@ class Wgmma final : public GemmTwin {
     const double instructions = static_cast<double>(v[kBlockM]) / kInstructionM;
     const double k_bytes = static_cast<double>(v[kBlockK] * element(traits));
     work.smem_bytes_per_k_tile =
-        instructions * static_cast<double>(kInstructionM + v[kBlockN]) * k_bytes +
+        instructions * static_cast<double>(kInstructionM + columns(v, traits)) * k_bytes +
         work.load_bytes_per_k_tile;
   }
 
@@ -367,9 +390,9 @@ class Wgmma final : public GemmTwin {
     whole.groups = split.groups;
     whole.of_groups = reciprocal(split.groups);
     whole.workspace = reinterpret_cast<void*>(workspace);
-    static_assert(sizeof(whole) <= sizeof(plan.params));
+    static_assert(sizeof(GatedWgmmaArgs) <= sizeof(plan.params));
     std::memcpy(plan.params.data(), &whole, sizeof(whole));
-    plan.params_size = sizeof(whole);
+    plan.params_size = traits.gated ? sizeof(GatedWgmmaArgs) : sizeof(whole);
 
     const auto operand = [&](std::size_t offset, const void* address, bool k_major,
                              std::int64_t extent, std::int64_t leading, const TileShape& tile,
@@ -389,7 +412,13 @@ class Wgmma final : public GemmTwin {
     operand(offsetof(WgmmaArgs, map_a), args.a, a_is_k_major(traits.layout), problem.m, problem.lda,
             tile_a(v, traits), v[kClusterN]);
     operand(offsetof(WgmmaArgs, map_b), args.b, b_is_k_major(traits.layout), problem.n, problem.ldb,
-            tile_b(v, traits), v[kClusterM]);
+            tile_weights(v, traits), v[kClusterM]);
+    if (traits.gated) {
+      constexpr std::size_t kMapUp = sizeof(WgmmaArgs);  // GatedWgmmaArgs::map_up
+      static_assert(kMapUp + sizeof(TensorMapBytes) == sizeof(GatedWgmmaArgs));
+      operand(kMapUp, args.up, b_is_k_major(traits.layout), problem.n, problem.ldb,
+              tile_weights(v, traits), v[kClusterM]);
+    }
     if (traits.align_c != 16) return;  // stored by element
     const std::int64_t chunk = chunk_columns(v, traits);
     const std::int64_t row_bytes = chunk * storage_bytes(problem.out_dtype);

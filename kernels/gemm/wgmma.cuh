@@ -1,6 +1,6 @@
-// C = alpha * A * B + beta * C on Hopper's warpgroup matrix instructions. One warpgroup feeds a
-// ring of stages through the tensor copy engine; the others multiply and store. The grid is
-// persistent.
+// C = alpha * A * B + beta * C, or the gated product of A with two matrices of weights, on Hopper's
+// warpgroup matrix instructions. One warpgroup feeds a ring of stages through the tensor copy
+// engine; the others multiply and store. The grid is persistent.
 //
 //   full[s]    the bytes of stage s have arrived          (producer -> consumers)
 //   empty[s]   every consumer that reads stage s is done  (consumers -> producers of the cluster)
@@ -39,11 +39,17 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
   if (threadIdx.x % 32 == 0) tma_store_wait<0>();
 }
 
+#if GATED
+typedef GatedWgmmaArgs KernelArgs;
+#else
+typedef WgmmaArgs KernelArgs;
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #if CLUSTER_M * CLUSTER_N * SPLIT_PARTS > 1
     __cluster_dims__(CLUSTER_M* CLUSTER_N* SPLIT_PARTS, 1, 1)
 #endif
-        gemm_wgmma(const __grid_constant__ WgmmaArgs args) {
+        gemm_wgmma(const __grid_constant__ KernelArgs args) {
   extern __shared__ __align__(1024) u8 smem[];
   SharedMemory& shared = *reinterpret_cast<SharedMemory*>(smem);
   const int warpgroup = int(__shfl_sync(0xffffffff, threadIdx.x / 128, 0));
@@ -52,6 +58,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   if (threadIdx.x == 32) {
     prefetch_map(args.map_a);
     prefetch_map(args.map_b);
+#if GATED
+    prefetch_map(args.map_up);
+#endif
     if (ALIGN_C == 16) prefetch_map(args.map_c);
   }
   if (threadIdx.x == 0) {

@@ -21,4 +21,9 @@ struct WgmmaArgs {
   void* workspace;
 };
 
+// What a gated kernel takes: a longer argument costs every launch.
+struct GatedWgmmaArgs : WgmmaArgs {
+  TensorMapBytes map_up;
+};
+
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_

@@ -43,7 +43,7 @@ __device__ __forceinline__ void store_exact(const GemmArgs& args, u32 doubtful, 
     const Place place = place_of(first + __ffs(int(doubtful)) - 1);
     const i64 at_row = row + place.row;
     const i64 at_col = col + place.col;
-    store_element(args, at_row * args.ldc + at_col, exact_element(args, at_row, at_col));
+    store_element(args, at_row * args.ldc + at_col, exact_element(args, args.b, at_row, at_col));
   }
 }
 

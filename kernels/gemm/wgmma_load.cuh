@@ -1,15 +1,16 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
 // Loads this block's share of an operand's tile: `kSharers` blocks of the cluster need the same
-// tile, each of them loads a part of its rows and sends it to all.
-template <typename T, bool kKMajor, int kSharers>
+// tile, each of them loads a part of its rows and sends it to all. Where several matrices share the
+// slabs of a tile, `T` is the part of one of them.
+template <typename T, bool kKMajor, int kSharers, int kSlabPitch = T::kSlabBytes>
 __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map, int first, int k,
                                              int share, u16 blocks, u32 barrier) {
   constexpr int kShareRows = T::kRows / kSharers;
   static_assert(kShareRows % 8 == 0, "shares are whole swizzle groups");
 #pragma unroll
   for (int slab = 0; slab < T::kSlabs; ++slab) {
-    const u32 target = tile + slab * T::kSlabBytes + share * kShareRows * 128;
+    const u32 target = tile + slab * kSlabPitch + share * kShareRows * 128;
     const int row = share * kShareRows;
     const int inner = (kKMajor ? k : first) + slab * kSlabElements;
     const int outer = (kKMajor ? first : k) + row;
@@ -38,8 +39,14 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   Stage& stage = shared.stages[at];
   load_operand<TileA, A_K_MAJOR, CLUSTER_N>(shared_address(&stage.a), args.map_a, first_m,
                                             step * BLOCK_K, place.n, row_blocks, full);
-  load_operand<TileB, B_K_MAJOR, CLUSTER_M>(shared_address(&stage.b), args.map_b, first_n,
-                                            step * BLOCK_K, place.m, column_blocks, full);
+  const u32 tile_b = shared_address(&stage.b);
+  load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes>(
+      tile_b, args.map_b, first_n, step * BLOCK_K, place.m, column_blocks, full);
+  if constexpr (GATED) {
+    load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes>(
+        tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
+        first_n, step * BLOCK_K, place.m, column_blocks, full);
+  }
 }
 
 // The first loads of the block, in one straight line behind the kernel's entry: at cold caches the

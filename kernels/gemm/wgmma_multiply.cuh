@@ -1,6 +1,6 @@
 // The warpgroup matrix instruction, in every type and direction of its operands.
 
-// d += a * b on one 64 x BLOCK_N x kStepK tile; d = a * b where `accumulate` is 0. The operands
+// d += a * b on one 64 x kColumns x kStepK tile; d = a * b where `accumulate` is 0. The operands
 // stand first, as if written, so that their numbers do not depend on how many accumulators follow.
 __device__ __forceinline__ void multiply(float (&d)[kAccumulators], u64 a, u64 b, int accumulate) {
 #define AT_WGMMA(types, transposes)                                          \

@@ -15,10 +15,12 @@ __device__ __forceinline__ bool exists(int position, int extent) {
   return u32(position) < u32(extent);
 }
 
-// alpha * acc + beta * C, two neighbours of a row.
-__device__ __forceinline__ float2 scaled(const GemmArgs& args, float v0, float v1, int row,
-                                         int col) {
-  float2 v{args.alpha * v0, args.alpha * v1};
+// finished() acc + beta * C, two neighbours of a row, which accumulators `r` and the next hold.
+template <int kCount>
+__device__ __forceinline__ float2 scaled(const GemmArgs& args, const float (&acc)[kCount], int r,
+                                         int row, int col) {
+  float2 v{finished(args, acc[r], acc[r + kUpAccumulator]),
+           finished(args, acc[r + 1], acc[r + 1 + kUpAccumulator])};
   if (HAS_BETA && exists(row, args.m)) {
     const i64 index = row * args.ldc + col;
     if (exists(col, args.n)) v.x += args.beta * load_output(args.c, index);
@@ -53,8 +55,8 @@ __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
     const int r = (kChunk * (CHUNK_N / 8) + g) * 4;
     const int at_row = row + lane / 4;
     const int at_col = col + g * 8 + (lane % 4) * 2;
-    const float2 upper = scaled(args, acc[r], acc[r + 1], at_row, at_col);
-    const float2 lower = scaled(args, acc[r + 2], acc[r + 3], at_row + 8, at_col);
+    const float2 upper = scaled(args, acc, r, at_row, at_col);
+    const float2 lower = scaled(args, acc, r + 2, at_row + 8, at_col);
     if constexpr (kOutBytes == 2) {
       packs[g % 2][0] = packed(upper);
       packs[g % 2][1] = packed(lower);

@@ -14,13 +14,20 @@ constexpr bool kGrouped = SPLIT_K > kParts;  // and clusters that share it
 static_assert(kCluster == 1 || SPLIT_K == 1, "a cluster shares loads or k");
 constexpr int kConsumerRows = PINGPONG ? BLOCK_M : BLOCK_M / CONSUMERS;
 constexpr int kTilesM = kConsumerRows / 64;  // instructions along m
-constexpr int kAccumulators = BLOCK_N / 2;   // per thread and instruction
-constexpr int kSliceN = BLOCK_N / kParts;    // columns of C that this block stores
-constexpr int kSliceAccumulators = kSliceN / 2;
+// One instruction multiplies with the columns of all weights, the gates first: of C's columns c the
+// gates are accumulator c / 8 * 4 and on, their factors kUpAccumulator further.
+constexpr int kColumns = kWeights * BLOCK_N;
+constexpr int kAccumulators = kColumns / 2;  // per thread and instruction
+constexpr int kUpAccumulator = (kWeights - 1) * BLOCK_N / 2;
+constexpr int kSliceN = BLOCK_N / kParts;  // columns of C that this block stores
+constexpr int kSliceAccumulators = kAccumulators / kParts;
+static_assert(!GATED || SPLIT_K == 1, "an activation needs the whole sum over k");
 constexpr int kStageConsumers = PINGPONG ? 1 : CONSUMERS;
 
 typedef OperandTile<A_K_MAJOR, BLOCK_M> TileA;
-typedef OperandTile<B_K_MAJOR, BLOCK_N> TileB;
+typedef OperandTile<B_K_MAJOR, kColumns> TileB;
+typedef OperandTile<B_K_MAJOR, BLOCK_N> WeightsTile;  // the part of it that one matrix fills
+static_assert(!GATED || B_K_MAJOR || BLOCK_N % kSlabElements == 0, "a slab is of one matrix");
 
 constexpr int kStepsK = BLOCK_K / TileA::kStepK;
 

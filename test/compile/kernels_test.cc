@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "autotune/gpu/nvrtc.h"
@@ -23,8 +24,9 @@ struct Job {
   search::Candidate candidate;
 };
 
-Problem product(DType dtype, Layout layout, std::int64_t m = 1000) {
+Problem product(DType dtype, Layout layout, std::int64_t m = 1000, const char* family = "gemm") {
   Problem problem;
+  problem.family = family;
   problem.m = m;
   problem.n = 1524;
   problem.k = 4096;
@@ -121,13 +123,37 @@ TEST_CASE("default configs compile for every architecture as predicted") {
   for (const std::string& text : run(jobs)) FAIL_CHECK(text);
 }
 
+TEST_CASE("gated kernels compile with every activation as predicted, for every architecture") {
+  const search::Space* space = io::default_space("geglu");
+  REQUIRE(space != nullptr);
+  std::vector<Job> jobs;
+  int turn = 0;
+  for (const DeviceSpec* device : test::one_gpu_per_capability()) {
+    for (const DType dtype : kDTypes) {
+      for (const Layout layout : kLayouts) {
+        ++turn;
+        if (device->limits.cc != 90 && layout != kLayouts[turn / 4 % 4]) continue;
+        Problem problem = product(dtype, layout, 1000, "geglu");
+        problem.activation = static_cast<Activation>(turn / 5 % 4);
+        const auto candidate = search::default_candidate(problem, *device, *space, {});
+        if (candidate) jobs.push_back({device, problem, *candidate});
+        CHECK((candidate || device->limits.cc == 75));
+      }
+    }
+  }
+  REQUIRE(jobs.size() >= 40);
+  for (const std::string& text : run(jobs)) FAIL_CHECK(text);
+}
+
 TEST_CASE("a shared-memory offset or size that is off by one does not compile") {
   const DeviceSpec* device = io::find_device("NVIDIA H200");
   REQUIRE(device != nullptr);
-  const search::Space* space = io::default_space("gemm");
   const Problem fp32 = product(DType::fp32, Layout::tn);
   for (const Problem& problem :
-       {product(DType::bf16, Layout::tn), fp32, exact(fp32), product(DType::bf16, Layout::tn, 1)}) {
+       {product(DType::bf16, Layout::tn), fp32, exact(fp32), product(DType::bf16, Layout::tn, 1),
+        product(DType::bf16, Layout::tn, 1000, "geglu"),
+        product(DType::fp32, Layout::tn, 1000, "geglu")}) {
+    const search::Space* space = io::default_space(problem.family);
     const auto candidate = search::default_candidate(problem, *device, *space, {});
     REQUIRE(candidate);
     const Config& config = candidate->config;

@@ -25,6 +25,14 @@ inline Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype,
   return checked(problem).value();
 }
 
+inline Problem geglu(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype, Layout layout,
+                     Activation activation) {
+  Problem problem = gemm(m, n, k, dtype, layout);
+  problem.family = "geglu";
+  problem.activation = activation;
+  return checked(problem).value();
+}
+
 inline search::Candidate default_config(const Problem& problem, const DeviceSpec& device) {
   auto candidate =
       search::default_candidate(problem, device, *io::default_space(problem.family), {});
@@ -66,6 +74,8 @@ inline worker::MeasureRequest default_request(const Problem& problem, const Devi
 }
 
 constexpr DType kAllDTypes[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
+constexpr Activation kAllActivations[] = {Activation::gelu_tanh, Activation::gelu_erf,
+                                          Activation::silu, Activation::relu};
 constexpr Layout kAllLayouts[] = {Layout::tn, Layout::tt, Layout::nn, Layout::nt};
 
 }  // namespace autotune::test

@@ -14,11 +14,13 @@
 
 namespace autotune::test {
 
-// m x k, k x n and m x n fp32 values, row by row; c may be empty where beta is 0.
+// m x k, k x n and m x n fp32 values, row by row; c may be empty where beta is 0. `up`, of a gated
+// family alone, is k x n as well.
 struct GivenMatrices {
   std::vector<float> a;
   std::vector<float> b;
   std::vector<float> c;
+  std::vector<float> up;
 };
 
 // rows x columns values as a matrix in device memory, NaN between its lines.
@@ -65,8 +67,9 @@ inline std::vector<float> run_given(gpu::Workbench& bench, const Config& config,
   const auto a = put(bench, given.a, p.m, p.k, p.lda, a_is_k_major(p.layout));
   const auto b = put(bench, given.b, p.k, p.n, p.ldb, !b_is_k_major(p.layout));
   const auto c = put(bench, given.c, p.m, p.n, p.ldc, true);
-  const LaunchPlan plan = config.kernel->launch_plan(config, problem, device,
-                                                     {a.address(), b.address(), c.address(), 0}, 0);
+  const auto up = put(bench, given.up, p.k, p.n, p.ldb, !b_is_k_major(p.layout));
+  const LaunchPlan plan = config.kernel->launch_plan(
+      config, problem, device, {a.address(), b.address(), c.address(), 0, up.address()}, 0);
   const auto refused = kernel->prepare(plan);
   REQUIRE(refused);
   REQUIRE_FALSE(*refused);

@@ -49,8 +49,8 @@ struct Subject {
   Expected<void> launch(void* stream) {
     const DevicePointers at = operands.pointers();
     const auto pointer = [](std::uint64_t address) { return reinterpret_cast<void*>(address); };
-    return kernel.launch(pointer(at.a), pointer(at.b), pointer(at.c), stream,
-                         pointer(at.workspace));
+    return kernel.launch(pointer(at.a), pointer(at.b), pointer(at.c), stream, pointer(at.workspace),
+                         pointer(at.up));
   }
   void poison() { REQUIRE(operands.poison(bench)); }
   void check() {
@@ -113,8 +113,10 @@ TEST_CASE("a session's kernel: compiled once, then from the cache; launched, cap
   const Folder folder;
   SessionOptions options;
   options.cache = folder.path / "cache.db";
-  for (const std::int64_t m : {512, 17}) {
-    const Problem problem = test::gemm(m, 512, 512, DType::bf16, Layout::tn);
+  for (const Problem& problem :
+       {test::gemm(512, 512, 512, DType::bf16, Layout::tn),
+        test::gemm(17, 512, 512, DType::bf16, Layout::tn),
+        test::geglu(100, 512, 512, DType::bf16, Layout::tn, Activation::silu)}) {
     options.allow_compile = true;
     {
       const auto first = Session::open(options);

@@ -64,7 +64,9 @@ TEST_CASE("a file of the first schema is brought up to date and keeps what it ho
   REQUIRE(Store::open(file, Access::read_write)->record(trial));
   sqlite3* db = nullptr;
   REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
-  const char* back = "ALTER TABLE problem DROP COLUMN exact_fp32; PRAGMA user_version = 1";
+  const char* back =
+      "ALTER TABLE problem DROP COLUMN exact_fp32; ALTER TABLE problem DROP COLUMN activation; "
+      "PRAGMA user_version = 1";
   REQUIRE(sqlite3_exec(db, back, nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(db);
 

@@ -24,6 +24,7 @@ TrialRecord full_trial() {
   trial.problem.dtype = DType::fp32;
   trial.problem.out_dtype = DType::fp32;
   trial.problem.exact_fp32 = true;
+  trial.problem.activation = Activation::silu;
   trial.problem.layout = Layout::nt;
   trial.problem.alpha = 0.1;
   trial.problem.beta = -2.5;

@@ -78,6 +78,8 @@ TEST_CASE("numbers of other options are checked too") {
   check_refused(with({"--beta", "nan"}), "--beta");
   check_refused(with({"--alpha", "inf"}), "--alpha");
   check_refused(with({"--exact-fp32"}), "exact_fp32 does not go with dtype bf16");
+  check_refused(with({"--activation", "gelu"}), "gelu_tanh, gelu_erf, silu, relu");
+  check_refused(with({"--activation", "silu"}), "does not go with the family gemm");
   check_refused(with({"--compile", "some"}), "--compile");
   check_refused(with({"--audit", "0"}), "--audit");
   check_refused(with({"--seed", "-1"}), "--seed");
@@ -98,6 +100,15 @@ TEST_CASE("a suite and one problem's options exclude each other") {
   check_refused({"plan", "--suite", "gemm", "--beta", "1", "--device", "nvidia-h200"}, "--beta");
   check_refused({"plan", "--suite", "gemm", "--exact-fp32", "--device", "nvidia-h200"},
                 "--exact-fp32");
+}
+
+TEST_CASE("a gated problem has an activation, and a suite gives its own") {
+  const Ran ran = test::run({"plan", "geglu", "--m", "64", "--n", "256", "--k", "64",
+                             "--activation", "silu", "--device", "nvidia-h200"});
+  CHECK(ran.code == 0);
+  CHECK(contains(ran.out, "geglu 64x256x64 bf16 tn activation=silu"));
+  check_refused({"plan", "--suite", "geglu", "--activation", "silu", "--device", "nvidia-h200"},
+                "--activation");
 }
 
 TEST_CASE("a suite of another family than the one named is refused") {

@@ -44,6 +44,20 @@ TEST_CASE("the bounds leave room for fp32 accumulation") {
   CHECK(gpu::bounds_for(product(DType::fp32, 1 << 20)).frobenius > 1.2e-6 * 16 * 2);
 }
 
+TEST_CASE("a gated product has the errors of two, and still shows a dropped slice of one") {
+  for (const DType dtype : kAll) {
+    for (const std::int64_t k : {512, 4096, 28672}) {
+      Problem problem = product(dtype, k);
+      const double plain = gpu::bounds_for(problem).frobenius;
+      problem.family = "geglu";
+      const double gated = gpu::bounds_for(problem).frobenius;
+      CHECK(gated == 1.5 * plain);
+      // Of the second weights' products only: C is that much off.
+      CHECK(gated * 3 < std::sqrt(8.0 / static_cast<double>(k)));
+    }
+  }
+}
+
 TEST_CASE("fp32 inputs with a narrow output are bound by the output's rounding") {
   Problem problem = product(DType::fp32, 512);
   problem.out_dtype = DType::bf16;

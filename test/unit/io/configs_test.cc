@@ -108,6 +108,7 @@ TEST_CASE("tables carry winners, escape text and are plain C++") {
   CHECK_THAT(source, HasText("row.problem.lda = 4096;"));
   CHECK_THAT(source, HasText("row.problem.beta = 0.5;"));
   CHECK_THAT(source, HasText("row.problem.exact_fp32 = false;"));
+  CHECK_THAT(source, HasText("row.problem.activation = Activation::gelu_tanh;"));
   CHECK_THAT(source, HasText("row.config = \"" + configs->tuned[0].entries[0].config + "\";"));
   CHECK_THAT(source, HasText("row.median_us = 175.25;"));
   CHECK_THAT(source, HasText("\"a: \\\"x\\\\\\\"\\n\"\n    \"\\011\\303\\251\""));

@@ -34,6 +34,20 @@ TEST_CASE("a suite's problem, or all of them, may ask for exact fp32") {
              HasText("exact_fp32 does not go with dtype bf16"));
 }
 
+TEST_CASE("a suite of a gated family names activations") {
+  const std::string head = "family: geglu\nactivation: silu\nproblems:\n";
+  const auto suite =
+      parse(head + "  - {m: 1, n: 2, k: 3}\n" + "  - {m: 1, n: 2, k: 3, activation: relu}\n");
+  REQUIRE(suite);
+  CHECK(suite->entries[0].problem.activation == Activation::silu);
+  CHECK(suite->entries[1].problem.activation == Activation::relu);
+  CHECK_THAT(error_of(head + "  - {m: 1, n: 2, k: 3, activation: gelu}\n"),
+             HasText("activation: expected gelu_tanh"));
+  CHECK_THAT(error_of(head + "  - {m: 1, n: 2, k: 3, beta: 1}\n"), HasText("beta = 1"));
+  CHECK_THAT(error_of(kHead + "  - {m: 1, n: 2, k: 3, activation: silu}\n"),
+             HasText("does not go with the family gemm"));
+}
+
 TEST_CASE("a suite's problems come checked, in order") {
   const auto suite = parse(kHead +
                            "  - {m: 100, n: 512, k: 1524}\n"

@@ -97,6 +97,17 @@ TEST_CASE("a sweep of an exact fp32 problem reads back as one") {
   CHECK(back->problem == sweep.problem);
 }
 
+TEST_CASE("a sweep of a gated problem reads back as one") {
+  Sweep sweep = example();
+  sweep.problem.family = "geglu";
+  sweep.problem.beta = 0;
+  sweep.problem.activation = Activation::relu;
+  const auto back = parse_sweep(sweep_text(sweep), "x.sweep");
+  REQUIRE(back);
+  CHECK(back->problem == sweep.problem);
+  check_refused(sweep_text(sweep), "activation=relu", "activation=step", "problem");
+}
+
 TEST_CASE("a sweep's parameters are named by its file") {
   const auto parsed = parse_sweep(
       "sweep 1\ndevice NVIDIA H200\nproblem family=gemm m=1 n=2 k=3 lda=3 ldb=3 ldc=2 dtype=bf16 "

@@ -20,7 +20,7 @@ TunedFile sample_file() {
   const auto add = [&](Problem problem, const std::string& config, double us) {
     const auto whole = checked(problem);
     REQUIRE(whole);
-    const auto parsed = parse_config(config, *find_family("gemm"));
+    const auto parsed = parse_config(config, *find_family(problem.family));
     REQUIRE(parsed);
     file.entries.push_back({*whole, to_string(*parsed), us});
   };
@@ -52,6 +52,10 @@ TunedFile sample_file() {
   add(odd, "simt", 1e12);
   odd.dtype = DType::fp32;
   odd.exact_fp32 = true;
+  add(odd, "simt", 1e12);
+  odd.family = "geglu";
+  odd.alpha = 1;
+  odd.activation = Activation::gelu_erf;
   add(odd, "simt", 1e12);
   return file;
 }

@@ -50,7 +50,7 @@ std::string_view broken(const std::string& parameters, DType dtype, Layout layou
 TEST_CASE("gemv serves what lies along k, on tensor cores or by FFMA") {
   const HostTwin& gemv = *find_kernel(*find_family("gemm"), "gemv");
   const auto refusal = [&](DType dtype, Layout layout, const DeviceSpec& device) {
-    return gemv.unsupported(traits_of(product(1, 64, 64, dtype, layout)), device);
+    return gemv.unsupported(traits_of(product(2, 64, 64, dtype, layout)), device);
   };
   for (const DType dtype : {DType::bf16, DType::fp16, DType::tf32, DType::fp32}) {
     CHECK(refusal(dtype, Layout::tn, hopper()).empty());
@@ -58,6 +58,8 @@ TEST_CASE("gemv serves what lies along k, on tensor cores or by FFMA") {
     CHECK_FALSE(refusal(dtype, Layout::nn, hopper()).empty());
     CHECK_FALSE(refusal(dtype, Layout::nt, hopper()).empty());
   }
+  // A single row lies along k, whatever its layout is called.
+  CHECK(gemv.unsupported(traits_of(product(1, 64, 64, DType::bf16, Layout::nt)), hopper()).empty());
   CHECK(refusal(DType::fp32, Layout::tn, {}).empty());
   CHECK(gemv.most_rows() == 16);
   CHECK_FALSE(refusal(DType::bf16, Layout::tn, {}).empty());

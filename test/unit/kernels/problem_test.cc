@@ -42,6 +42,12 @@ TEST_CASE("names read back as what they name") {
   for (const TimingMode mode : {TimingMode::cold, TimingMode::hot}) {
     CHECK(parse_timing_mode(to_string(mode)) == mode);
   }
+  for (const Activation activation :
+       {Activation::gelu_tanh, Activation::gelu_erf, Activation::silu, Activation::relu}) {
+    CHECK(parse_activation(to_string(activation)) == activation);
+    CHECK(says(accepted_activations(), to_string(activation)));
+  }
+  CHECK_FALSE(parse_activation("gelu"));
   CHECK_FALSE(parse_dtype("BF16"));
   CHECK_FALSE(parse_dtype(""));
   CHECK_FALSE(parse_layout("nt "));
@@ -162,6 +168,38 @@ TEST_CASE("exact_fp32 is for fp32, and marks the key, the description and the tr
   CHECK(describe(exact) == "4096x4096x4096 fp32 tn exact_fp32");
   CHECK(traits_of(exact).exact_fp32);
   CHECK_FALSE(traits_of(free).exact_fp32);
+}
+
+TEST_CASE("a gated family has an activation, twice the weights, and neither alpha nor beta") {
+  Problem problem = square();
+  const Problem plain = checked_or_fail(problem);
+  problem.activation = Activation::silu;
+  CHECK(says(refused(problem), "activation silu does not go with the family gemm"));
+  problem.family = "geglu";
+  const Problem gated = checked_or_fail(problem);
+  CHECK(is_gated(gated));
+  CHECK_FALSE(is_gated(plain));
+  CHECK(problem_key(gated) ==
+        "geglu m=4096 n=4096 k=4096 dtype=bf16 out=bf16 layout=tn align=16/16/16 beta=0 mode=cold "
+        "activation=silu");
+  CHECK(describe(gated) == "geglu 4096x4096x4096 bf16 tn activation=silu");
+  CHECK(traits_of(gated).gated);
+  CHECK(traits_of(gated).activation == Activation::silu);
+  CHECK_FALSE(traits_of(plain).gated);
+  CHECK(flops(gated) == 2 * flops(plain));
+  CHECK(compulsory_bytes(gated) - compulsory_bytes(plain) == 4096.0 * 4096 * 2);
+
+  problem.activation = Activation::gelu_tanh;
+  CHECK(problem_key(checked_or_fail(problem)) != problem_key(gated));
+  CHECK(describe(checked_or_fail(problem)) == "geglu 4096x4096x4096 bf16 tn");
+  problem.alpha = 0.5;
+  CHECK(says(refused(problem), "alpha = 0.5"));
+  problem.alpha = 1;
+  problem.beta = -1;
+  CHECK(says(refused(problem), "beta = -1"));
+  problem.beta = 0;
+  problem.activation = static_cast<Activation>(9);
+  CHECK(says(refused(problem), accepted_activations()));
 }
 
 TEST_CASE("row alignment is the largest of 16, 8, 4 and 2 that divides a row") {

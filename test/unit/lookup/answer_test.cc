@@ -103,6 +103,12 @@ TEST_CASE("distance is the sum of doublings, and only between comparable problem
   other = gemm(64, 64, 64);
   other.exact_fp32 = true;
   CHECK(*lookup::distance(gemm(64, 64, 64), other) == Approx(1.0));
+  Problem gated = gemm(64, 64, 64);
+  gated.family = "geglu";
+  other = gated;
+  other.activation = Activation::relu;
+  CHECK(*lookup::distance(gated, other) == Approx(1.0));
+  CHECK_FALSE(lookup::distance(gemm(64, 64, 64), gated));
 }
 
 TEST_CASE("a ladder has its ends, powers of two and what is halfway between the larger ones") {

@@ -112,6 +112,25 @@ TEST_CASE("an exact_fp32 problem is answered by FFMA, and refused of another typ
   autotune_session_free(session);
 }
 
+TEST_CASE("a gated problem is answered, and its activation is looked at") {
+  const Setting setting;
+  autotune_session* session = open(setting, autotune_options_default());
+  autotune_problem problem = square(1024);
+  problem.family = "geglu";
+  problem.activation = AUTOTUNE_SILU;
+  autotune_answer* answer = nullptr;
+  REQUIRE(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_OK);
+  autotune_answer_free(answer);
+  for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{256}, std::int64_t{1} << 32}) {
+    problem.activation = wrong;
+    CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+    CHECK(message().find("activation") != std::string::npos);
+  }
+  CHECK(autotune_kernel_launch_gated(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                     nullptr) == AUTOTUNE_BAD_INPUT);
+  autotune_session_free(session);
+}
+
 TEST_CASE("structs of an older header keep the defaults of what they lack") {
   const Setting setting;
   setting.fill();

@@ -11,8 +11,8 @@ namespace autotune::search {
 namespace {
 
 // Every n-th value of each parameter, so that a test can afford to look at each config.
-Space thinned(std::size_t n) {
-  Space space = gemm_space();
+Space thinned(std::string_view family, std::size_t n) {
+  Space space = *io::default_space(family);
   for (KernelSpace& kernel : space.kernels) {
     for (ParameterRange& range : kernel.parameters) {
       std::vector<std::int32_t> kept;
@@ -42,8 +42,9 @@ Looked look_at_each(const Problem& problem, const DeviceSpec& device, const Spac
   Looked looked;
   const KernelTraits traits = traits_of(problem);
   std::vector<Candidate> all;
-  for (const HostTwin* kernel : find_family("gemm")->kernels) {
+  for (const HostTwin* kernel : find_family(problem.family)->kernels) {
     if (!kernel->unsupported(traits, device).empty()) continue;
+    if (kernel->most_rows() > 0 && problem.m > kernel->most_rows()) continue;
     for (const KernelSpace& kernel_space : space.kernels) {
       if (kernel_space.kernel != kernel->name()) continue;
       for (std::int64_t i = 0; i < size_of(kernel_space); ++i) {
@@ -77,6 +78,12 @@ Looked look_at_each(const Problem& problem, const DeviceSpec& device, const Spac
   return looked;
 }
 
+Problem geglu(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Problem problem = gemm(m, n, k);
+  problem.family = "geglu";
+  return problem;
+}
+
 Problem gemm_in(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, DType dtype) {
   Problem problem = gemm(m, n, k, dtype);
   problem.layout = layout;
@@ -87,7 +94,8 @@ Problem gemm_in(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, D
 }  // namespace
 
 TEST_CASE("a plan counts and ranks as if every config were looked at by itself") {
-  const Space space = thinned(3);
+  const Space plain = thinned("gemm", 3);
+  const Space gated = thinned("geglu", 3);
   Limits capped;
   capped.max_smem = 100000;
   capped.max_sms = 100;
@@ -104,11 +112,14 @@ TEST_CASE("a plan counts and ranks as if every config were looked at by itself")
       {gemm(16, 11008, 4096, DType::tf32), {}},
       {gemm(100, 1524, 512, DType::fp32), excluding},
       {gemm(1, 1, 1), {}},
-      {hot, {}}};
+      {hot, {}},
+      {geglu(1000, 1524, 4096), {}},
+      {geglu(16, 11008, 4096), capped}};
   for (const std::string_view name : {"nvidia-h200", "nvidia-geforce-rtx-3090"}) {
     const DeviceSpec& device = device_named(name);
     for (const auto& [problem, limits] : cases) {
       INFO(name << " " << describe(problem));
+      const Space& space = problem.family == "geglu" ? gated : plain;
       const Looked looked = look_at_each(problem, device, space, limits);
       const auto plan = make_plan(problem, device, space, limits);
       REQUIRE(plan);
@@ -160,8 +171,12 @@ TEST_CASE("constraints read no other parameters than they say") {
                      [&](const KernelSpace& s) { return s.kernel == kernel->name(); });
     REQUIRE(found != space.kernels.end());
     const std::int64_t configs = size_of(*found);
-    for (const Layout layout : {Layout::tn, Layout::nt}) {
-      const KernelTraits traits = traits_of(gemm_in(layout, 64, 64, 64, DType::bf16));
+    for (const auto& [layout, gated] : {std::pair(Layout::tn, false),
+                                        {Layout::nt, false},
+                                        {Layout::tn, true},
+                                        {Layout::nt, true}}) {
+      KernelTraits traits = traits_of(gemm_in(layout, 64, 64, 64, DType::bf16));
+      traits.gated = gated;
       for (std::int64_t i = 0; i < configs; i += 997) {
         const Config config = config_at(*kernel, *found, i);
         const Config other = config_at(*kernel, *found, (i * 31 + 12345) % configs);

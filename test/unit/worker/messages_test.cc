@@ -26,6 +26,7 @@ Problem odd_problem() {
   problem.beta = -1.25e-7;
   problem.mode = TimingMode::hot;
   problem.exact_fp32 = true;
+  problem.activation = Activation::relu;
   return problem;
 }
 

@@ -1,0 +1,203 @@
+// Gated products on the GPU: the reference against Eigen, every activation over its whole range,
+// and sampled configs in every type, layout and activation.
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "search/plan.h"
+#include "test/gpu/elements.h"
+#include "test/gpu/given_gemm.h"
+
+using namespace autotune;
+
+namespace {
+
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+double exact(double x, Activation activation) {
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::gelu_erf:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::relu:
+      break;
+  }
+  return x < 0 ? 0 : x;
+}
+
+// One column of gates times ones, so that C is the activation of A.
+std::vector<float> activations_of(gpu::Workbench& bench, const char* text,
+                                  const std::vector<float>& gates, Activation activation) {
+  const auto m = static_cast<std::int64_t>(gates.size());
+  const Problem problem = test::geglu(m, 1, 1, DType::fp32, Layout::tn, activation);
+  const auto config = parse_config(text, *find_family("geglu"));
+  REQUIRE(config);
+  test::GivenMatrices given;
+  given.a = gates;
+  given.b = given.up = {1.0F};
+  return test::run_given(bench, *config, problem, given);
+}
+
+void check_sample(gpu::Measurer& measurer, const Problem& problem, int count, std::uint64_t seed) {
+  const DeviceSpec& device = measurer.gpu().spec;
+  const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
+  if (!plan) FAIL(plan.error().message);
+  for (const search::Candidate& candidate : search::sample_survivors(*plan, count, seed)) {
+    INFO(describe(problem) << " with " << to_string(candidate.config));
+    const gpu::CompiledCode code = test::compile(candidate.config, problem, device);
+    INFO(code.log);
+    REQUIRE(code.ok);
+    worker::MeasureRequest request;
+    request.problem = problem;
+    request.config = to_string(candidate.config);
+    request.cubin = code.cubin;
+    request.actual = code.actual;
+    request.options.max_samples = 1;
+    const auto reply = measurer.measure(request);
+    INFO(reply.log);
+    CHECK(reply.outcome == Outcome::ok);
+    REQUIRE(!measurer.lost());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the gated reference equals Eigen for every activation") {
+  gpu::Workbench* bench = test::workbench();
+  if (bench == nullptr) return;
+  constexpr std::int64_t kM = 65, kN = 77, kK = 47;
+  const auto make = [&](std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
+    auto memory = gpu::DeviceMemory::allocate(static_cast<std::size_t>(rows * columns * 4));
+    REQUIRE(memory);
+    const gpu::Matrix matrix{memory->address(), DType::fp32, rows, columns, columns, 1};
+    REQUIRE(bench->fill_normal(matrix, 1.0, seed));
+    return std::pair(std::move(*memory), matrix);
+  };
+  const auto on_host = [&](const std::pair<gpu::DeviceMemory, gpu::Matrix>& stored) -> RowMajor {
+    const auto values = test::fetch(*bench, stored.second, stored.first.bytes());
+    return Eigen::Map<const RowMajor>(values.data(), stored.second.rows, stored.second.columns);
+  };
+  const auto a = make(kM, kK, 1);
+  const auto b = make(kK, kN, 2);
+  const auto up = make(kK, kN, 3);
+  const auto out = make(kM, kN, 4);
+  for (const Activation activation : test::kAllActivations) {
+    INFO(to_string(activation));
+    REQUIRE(bench->reference(
+        {a.second, b.second, {}, out.second, 1, 0, up.first.address(), activation}));
+    const RowMajor gates = on_host(a) * on_host(b);
+    const RowMajor expected = gates.unaryExpr([&](double x) { return exact(x, activation); })
+                                  .cwiseProduct(on_host(a) * on_host(up));
+    const auto allowed = expected.array().abs() * 1.0001 * std::ldexp(1, -24) + 1e-10;
+    CHECK(((on_host(out) - expected).array().abs() <= allowed).all());
+  }
+}
+
+TEST_CASE("activations of fp32 are accurate over their whole range") {
+  gpu::Workbench* bench = test::workbench();
+  if (bench == nullptr) return;
+  std::vector<float> gates = {0.0F, -0.0F, 1e-30F, -1e-30F, 100.0F, -100.0F, 1e15F, -1e15F};
+  for (int i = -2400; i <= 2400; ++i) gates.push_back(static_cast<float>(i) / 200.0F);
+  for (const char* text : {"simt:block_m=64,block_n=32,thread_m=4,thread_n=4",
+                           "mma:block_m=64,block_n=32,block_k=32"}) {
+    for (const Activation activation : test::kAllActivations) {
+      const std::vector<float> values = activations_of(*bench, text, gates, activation);
+      double worst = 0;
+      for (std::size_t i = 0; i < gates.size(); ++i) {
+        const double right = exact(gates[i], activation);
+        worst = std::max(worst, std::abs(values[i] - right) / (1e-6 + 1e-6 * std::abs(right)));
+      }
+      INFO(text << " " << to_string(activation));
+      CHECK(worst <= 1);
+    }
+  }
+}
+
+TEST_CASE("the gate and its factor are not mixed up, nor are columns") {
+  gpu::Workbench* bench = test::workbench();
+  if (bench == nullptr) return;
+  // Gates count the columns, factors the rows of the weights in powers of two.
+  const Problem problem = test::geglu(33, 130, 8, DType::fp32, Layout::tt, Activation::relu);
+  test::GivenMatrices given;
+  given.a.assign(33 * 8, 1.0F);
+  for (int k = 0; k < 8; ++k) {
+    for (int n = 0; n < 130; ++n) {
+      given.b.push_back(k == 0 ? static_cast<float>(n - 4) : 0.0F);
+      given.up.push_back(static_cast<float>(1 << k));
+    }
+  }
+  for (const char* text : {"simt:block_m=64,block_n=64,thread_m=8,thread_n=4",
+                           "mma:block_m=64,block_n=64,block_k=32"}) {
+    const auto config = parse_config(text, *find_family("geglu"));
+    REQUIRE(config);
+    const std::vector<float> values = test::run_given(*bench, *config, problem, given);
+    int wrong = 0;
+    for (int i = 0; i < 33 * 130; ++i) {
+      wrong +=
+          values[static_cast<std::size_t>(i)] != static_cast<float>(std::max(i % 130 - 4, 0) * 255);
+    }
+    INFO(text);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("sampled gated configs are right in every type, layout and activation", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  std::uint64_t seed = 1;
+  for (const DType dtype : test::kAllDTypes) {
+    for (const Layout layout : test::kAllLayouts) {
+      const Activation activation = test::kAllActivations[(seed / 2 + seed / 8) % 4];
+      check_sample(*measurer, test::geglu(200, 312, 136, dtype, layout, activation), 2, seed++);
+      check_sample(*measurer, test::geglu(129, 77, 65, dtype, layout, activation), 2, seed++);
+    }
+  }
+}
+
+TEST_CASE("gated kernels are right on ragged and long problems, and into fp32") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  std::uint64_t seed = 100;
+  for (const Activation activation : test::kAllActivations) {
+    for (const DType dtype : test::kAllDTypes) {
+      check_sample(*measurer, test::geglu(1, 1524, 1000, dtype, Layout::tn, activation), 2, seed++);
+      check_sample(*measurer, test::geglu(100, 1524, 512, dtype, Layout::tn, activation), 4,
+                   seed++);
+    }
+    Problem wide = test::geglu(1000, 1016, 4096, DType::bf16, Layout::tn, activation);
+    check_sample(*measurer, wide, 4, seed++);
+    wide.out_dtype = DType::fp32;
+    check_sample(*measurer, wide, 4, seed++);
+  }
+}
+
+TEST_CASE("the baseline of a gated problem is two products, or one, and an elementwise kernel") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  for (const DType dtype : {DType::bf16, DType::fp32}) {
+    for (const Layout layout : {Layout::tn, Layout::tt}) {
+      for (const std::int64_t n : {512, 77}) {
+        const Problem problem = test::geglu(100, n, 256, dtype, layout, Activation::gelu_tanh);
+        const auto ours = test::default_request(problem, measurer->gpu().spec);
+        worker::CompareRequest request;
+        request.problem = problem;
+        request.config_a = ours.config;
+        request.cubin_a = ours.cubin;
+        request.baseline = true;
+        request.pairs = 10;
+        const auto reply = measurer->compare(request);
+        INFO(describe(problem) << ": " << reply.log);
+        REQUIRE(reply.outcome == Outcome::ok);
+        CHECK(reply.name_b.rfind("cublas", 0) == 0);
+        CHECK(reply.name_b.find("elementwise kernel") != std::string::npos);
+        CHECK(reply.b.result_error < (dtype == DType::fp32 ? 1.5e-5 : 7e-3));
+      }
+    }
+  }
+}

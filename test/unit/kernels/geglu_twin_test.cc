@@ -1,0 +1,221 @@
+// A gated kernel's host twin beside the plain one's: what there is twice, and what stays.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernels/gemm/args.h"
+#include "kernels/kernel.h"
+#include "test/support/catch.h"
+
+namespace autotune {
+namespace {
+
+Problem product(const char* family, DType dtype = DType::bf16, Layout layout = Layout::tn) {
+  Problem problem;
+  problem.family = family;
+  problem.m = 1000;
+  problem.n = 2000;
+  problem.k = 512;
+  problem.dtype = dtype;
+  problem.out_dtype = default_out_dtype(dtype);
+  problem.layout = layout;
+  const auto whole = checked(problem);
+  REQUIRE(whole);
+  return *whole;
+}
+
+Config config_of(const char* family, std::string_view text) {
+  const auto config = parse_config(text, *find_family(family));
+  REQUIRE(config);
+  return *config;
+}
+
+DeviceSpec hopper() {
+  DeviceSpec device;
+  device.sm_count = 132;
+  device.limits.features = static_cast<std::uint32_t>(Feature::wgmma);
+  return device;
+}
+
+std::string definition(const Config& config, const Problem& problem, std::string_view name) {
+  for (const auto& [each, value] :
+       config.kernel->definitions(config, traits_of(problem), hopper())) {
+    if (each == name) return value;
+  }
+  return "none";
+}
+
+Resources needs(const Config& config, const Problem& problem) {
+  return config.kernel->resources(config, problem, hopper(), 0);
+}
+
+// The name of the first broken constraint; empty where all hold.
+std::string broken(const Config& config, const Problem& problem) {
+  for (const Constraint& constraint : config.kernel->constraints()) {
+    if (!constraint.holds(config.values, traits_of(problem))) return std::string(constraint.name);
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the gated family has the kernels that multiply with two matrices, and names the others") {
+  const Family* geglu = find_family("geglu");
+  REQUIRE(geglu != nullptr);
+  for (const char* name : {"wgmma", "mma", "simt"}) CHECK(find_kernel(*geglu, name) != nullptr);
+  const auto other = parse_config("wgmma_fp32:block_m=128", *geglu);
+  REQUIRE_FALSE(other);
+  CHECK(other.error().message.find("it has wgmma, mma, simt") != std::string::npos);
+}
+
+TEST_CASE("the gate is compiled in, with the activation's number") {
+  const Config config = config_of("geglu", "mma");
+  Problem problem = product("geglu");
+  CHECK(definition(config, problem, "GATED") == "1");
+  CHECK(definition(config, problem, "ACTIVATION") == "0");
+  problem.activation = Activation::relu;
+  CHECK(definition(config, problem, "ACTIVATION") == "3");
+  CHECK(definition(config, product("gemm"), "GATED") == "0");
+  const DeviceSpec device = hopper();
+  CHECK(source_hash(config, traits_of(problem), device) !=
+        source_hash(config, traits_of(product("geglu")), device));
+}
+
+TEST_CASE("a gated tile takes the operands, accumulators and work of one with twice the columns") {
+  struct Pair {
+    const char* gated;
+    const char* plain;
+    DType dtype;
+  };
+  const Pair pairs[] = {
+      {"wgmma:block_m=128,block_n=96,block_k=64,stages=4", "wgmma:block_n=192", DType::bf16},
+      {"mma:block_m=128,block_n=64,block_k=64,warps_m=2,warps_n=2",
+       "mma:block_m=128,block_n=128,block_k=64,warps_m=2,warps_n=2", DType::bf16},
+      {"mma:block_m=64,block_n=32,block_k=32,warps_m=2,warps_n=2",
+       "mma:block_m=64,block_n=64,block_k=32,warps_m=2,warps_n=2", DType::fp32},
+  };
+  for (const Pair& pair : pairs) {
+    INFO(pair.gated);
+    const Config gated = config_of("geglu", pair.gated);
+    const Config plain = config_of("gemm", pair.plain);
+    const Problem of_gated = product("geglu", pair.dtype);
+    const Problem of_plain = product("gemm", pair.dtype);
+    const Resources a = needs(gated, of_gated);
+    const Resources b = needs(plain, of_plain);
+    CHECK(a.threads == b.threads);
+    CHECK(a.register_demand == b.register_demand);
+    CHECK(a.registers == b.registers);
+    CHECK(a.min_registers == b.min_registers);
+    CHECK(a.wgmma_columns == b.wgmma_columns);
+    const Work x = gated.kernel->work(gated, of_gated, hopper());
+    const Work y = plain.kernel->work(plain, of_plain, hopper());
+    CHECK(x.flops_per_k_tile == y.flops_per_k_tile);
+    CHECK(x.load_bytes_per_k_tile == y.load_bytes_per_k_tile);
+    CHECK(x.smem_bytes_per_k_tile == y.smem_bytes_per_k_tile);
+    CHECK(x.load_instructions_per_k_tile == y.load_instructions_per_k_tile);
+    CHECK(x.block_n * 2 == y.block_n);
+    CHECK(x.store_bytes_per_tile * 2 == y.store_bytes_per_tile);
+    CHECK(x.b_bytes == 2 * y.b_bytes);
+    CHECK(x.c_bytes == y.c_bytes);
+    CHECK(broken(gated, of_gated).empty());
+  }
+}
+
+TEST_CASE("simt keeps two tiles of B, each with its own padding") {
+  const Config config = config_of("geglu", "simt:block_m=64,block_n=32,block_k=16,stages=3");
+  const Problem problem = product("geglu", DType::fp32);
+  CHECK(needs(config, problem).smem_bytes == 3 * ((64 + 4) + 2 * (32 + 4)) * 16 * 4);
+  CHECK(definition(config, problem, "SMEM_B_OFFSET") == std::to_string((64 + 4) * 16 * 4));
+}
+
+TEST_CASE("the explained terms add up to the shared memory of a gated block") {
+  for (const char* text : {"wgmma:block_m=128,block_n=64", "mma", "simt"}) {
+    const Config config = config_of("geglu", text);
+    const Problem problem = product("geglu", text[0] == 's' ? DType::fp32 : DType::bf16);
+    const auto terms = config.kernel->smem_terms(config, traits_of(problem));
+    CHECK(terms.back().value == needs(config, problem).smem_bytes);
+  }
+}
+
+TEST_CASE("an instruction has 256 columns at most, of both weights together") {
+  const Problem problem = product("geglu");
+  CHECK(needs(config_of("geglu", "wgmma:block_n=128"), problem).wgmma_columns == 256);
+  CHECK(needs(config_of("geglu", "wgmma:block_n=136"), problem).wgmma_columns == 272);
+  CHECK(broken(config_of("geglu", "wgmma:block_m=256,block_n=128,consumers=1"), problem) ==
+        "accumulators");
+}
+
+TEST_CASE("where B is contiguous along n, a slab of 128 bytes is of one matrix of weights") {
+  for (const Layout layout : {Layout::tt, Layout::nt}) {
+    const Problem problem = product("geglu", DType::bf16, layout);
+    CHECK(broken(config_of("geglu", "wgmma:block_n=64"), problem).empty());
+    CHECK(broken(config_of("geglu", "wgmma:block_n=128"), problem).empty());
+    CHECK(broken(config_of("geglu", "wgmma:block_n=96"), problem) == "whole_slabs");
+    CHECK(broken(config_of("gemm", "wgmma:block_n=96"), product("gemm", DType::bf16, layout))
+              .empty());
+  }
+  CHECK(broken(config_of("geglu", "wgmma:block_n=96"), product("geglu")).empty());
+}
+
+TEST_CASE("gated, k is not split: parts of a gate are not gated one by one") {
+  const Config split = config_of("geglu", "wgmma:block_n=64,split_k=2");
+  CHECK(broken(split, product("geglu")) == "whole_gates");
+  CHECK(broken(split, product("gemm")).empty());
+}
+
+TEST_CASE("of a single column, both weights are served as contiguous along k") {
+  Problem column = product("geglu", DType::bf16, Layout::tt);
+  column.n = column.ldb = 1;
+  const Config config = config_of("geglu", "wgmma:block_n=8");
+  CHECK(broken(config, column).empty());
+  const LaunchPlan plan = config.kernel->launch_plan(config, column, hopper(),
+                                                     {1 << 20, 2 << 20, 3 << 20, 0, 4 << 20}, 0);
+  int weights = 0;
+  for (const TensorMap& map : plan.maps) {
+    if (map.address != 2 << 20 && map.address != 4 << 20) continue;
+    CHECK((map.inner == 512 && map.outer == 1 && map.pitch_bytes == 1024));
+    ++weights;
+  }
+  CHECK(weights == 2);
+  const Config mma = config_of("geglu", "mma");
+  CHECK(definition(mma, column, "B_K_MAJOR") == "1");
+  const LaunchPlan of_mma = mma.kernel->launch_plan(mma, column, hopper(), {}, 0);
+  GemmArgs args;
+  std::memcpy(&args, of_mma.params.data(), sizeof(args));
+  CHECK(args.ldb == 512);
+}
+
+TEST_CASE("the second weights reach the kernel: as a pointer, and for wgmma as a tensor map") {
+  DevicePointers pointers{1 << 20, 2 << 20, 3 << 20, 0, 4 << 20};
+  const Problem problem = product("geglu");
+  const Config mma = config_of("geglu", "mma");
+  const LaunchPlan plain = mma.kernel->launch_plan(mma, problem, hopper(), pointers, 0);
+  GemmArgs args;
+  REQUIRE(plain.params_size == sizeof(args));
+  std::memcpy(&args, plain.params.data(), sizeof(args));
+  CHECK(reinterpret_cast<std::uintptr_t>(args.up) == pointers.up);
+
+  const Config config = config_of("geglu", "wgmma:block_m=128,block_n=96,cluster_m=2");
+  const LaunchPlan plan = config.kernel->launch_plan(config, problem, hopper(), pointers, 0);
+  REQUIRE(plan.map_count == 4);
+  const auto at = [&](std::uint64_t address) {
+    return std::find_if(plan.maps.begin(), plan.maps.end(),
+                        [&](const TensorMap& map) { return map.address == address; });
+  };
+  const TensorMap& gate = *at(pointers.b);
+  const TensorMap& up = *at(pointers.up);
+  CHECK((gate.box_outer == 48 && up.box_outer == 48));  // each of two blocks loads half of the rows
+  CHECK((gate.outer == 2000 && up.outer == 2000 && up.pitch_bytes == gate.pitch_bytes));
+  CHECK(up.offset + 128 == plan.params_size);
+  CHECK(at(pointers.c)->box_inner == 48);  // 96 columns in two stores
+  // Other maps and the arguments lie before it.
+  const LaunchPlan ungated =
+      config.kernel->launch_plan(config, product("gemm"), hopper(), pointers, 0);
+  CHECK(ungated.map_count == 3);
+  CHECK(ungated.params_size == up.offset);
+}
+
+}  // namespace autotune
