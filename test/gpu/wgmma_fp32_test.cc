@@ -182,7 +182,7 @@ TEST_CASE("wgmma_fp32's rings turn over many tiles", "[spread]") {
       const Problem problem = test::gemm(3100, 2508, k, DType::fp32, layout);
       for (const char* text : kConfigs) {
         const Config config = config_of(text);
-        const gpu::CompiledCode& code = test::compiled_once(config, problem, device);
+        const gpu::CompiledCode code = test::compile(config, problem, device);
         INFO(describe(problem) << " with " << text << code.log);
         REQUIRE(code.ok);
         worker::MeasureRequest request;
