@@ -11,7 +11,8 @@
 
 namespace autotune::test {
 
-inline void check_sample(gpu::Measurer& measurer, const Problem& problem, int count, std::uint64_t seed) {
+inline void check_sample(gpu::Measurer& measurer, const Problem& problem, int count,
+                         std::uint64_t seed) {
   const DeviceSpec& device = measurer.gpu().spec;
   const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
   if (!plan) FAIL(plan.error().message);

@@ -31,16 +31,18 @@ double exact(double x, Activation activation) {
   return x < 0 ? 0 : x;
 }
 
-// One column of gates times ones, so that C is the activation of A.
+// The first column of A meets the gates' weights only, the second one the others, so that C is the
+// activation of the first.
 std::vector<float> activations_of(gpu::Workbench& bench, const char* text,
                                   const std::vector<float>& gates, Activation activation) {
   const auto m = static_cast<std::int64_t>(gates.size());
-  const Problem problem = test::geglu(m, 1, 1, DType::fp32, Layout::tn, activation);
+  const Problem problem = test::geglu(m, 1, 2, DType::fp32, Layout::tn, activation);
   const auto config = parse_config(text, *find_family("geglu"));
   REQUIRE(config);
   test::GivenMatrices given;
-  given.a = gates;
-  given.b = given.up = {1.0F};
+  for (const float gate : gates) given.a.insert(given.a.end(), {gate, 1.0F});
+  given.b = {1.0F, 0.0F};
+  given.up = {0.0F, 1.0F};
   return test::run_given(bench, *config, problem, given);
 }
 
