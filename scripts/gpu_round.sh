@@ -9,7 +9,8 @@
 #   --tune       tunes the suite into OUT/cache.db, for each of VARIANTS
 #   --bench      times the suite's winners beside cuBLAS, for each of VARIANTS
 #   --export     the winners as OUT/tuned/<gpu>.yaml, for configs/tuned
-#   --endurance  1000 launches of every winner of configs/tuned, each bit-equal to the first
+#   --endurance  1000 launches of every winner, each bit-equal to the first: of configs/tuned, or of
+#                those that --export left in OUT
 #   --sustain    two problems for 2 s each without a pause beside cuBLAS
 #   --hot        the same two tuned and timed in hot mode, in a loop
 #   --startup    what a program waits for the library (scripts/portable.sh session_benchmark)
@@ -103,7 +104,11 @@ else
         mkdir -p "$out/tuned"
         part export "$bin/autotune" cache export --yaml "$out/tuned"
         ;;
-      --endurance) part endurance env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" "[endurance]" ;;
+      --endurance)
+        exported=("$out"/tuned/*.yaml)
+        [ -e "${exported[0]}" ] && export AUTOTUNE_TUNED=${exported[0]}
+        part endurance env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" "[endurance]"
+        ;;
       --sustain)
         for mnk in "2048 11008 4096" "8192 8192 8192"; do
           read -r m n k <<<"$mnk"

@@ -281,7 +281,8 @@ Expected<std::vector<Sweep>> load_sweeps(const std::filesystem::path& file_or_fo
 }
 
 std::string sweep_file_name(const Problem& problem) {
-  std::string name = problem.family + "_" + describe(problem);
+  std::string name = describe(problem);  // names a family that is not the first by itself
+  if (problem.family == Problem{}.family) name = problem.family + "_" + name;
   for (char& letter : name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '.';
     if (!plain) letter = '_';

@@ -1,10 +1,13 @@
 // Every winner of configs/tuned for the GPU at hand, launched a thousand times: no hang, no race.
 // Takes minutes: `gpu_tests "[endurance]"`, a part of scripts/gpu_round.sh.
+#include <cstdlib>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "autotune/gpu/launch.h"
 #include "autotune/gpu/operands.h"
+#include "autotune/io/load.h"
 #include "test/gpu/default_config.h"
 #include "test/gpu/gpu_here.h"
 
@@ -57,6 +60,31 @@ void endure(gpu::Workbench& bench, const Config& config, const Problem& problem)
   }
 }
 
+struct Winner {
+  Problem problem;
+  std::string config;
+};
+
+// Of configs/tuned, or of the file that AUTOTUNE_TUNED names: winners that are not built in yet.
+std::vector<Winner> winners_for(const DeviceSpec& device) {
+  std::vector<Winner> winners;
+  if (const char* file = std::getenv("AUTOTUNE_TUNED")) {
+    const auto text = io::read_file(file);
+    if (!text) FAIL(text.error().message);
+    const auto tuned = io::parse_tuned(*text, file);
+    if (!tuned) FAIL(tuned.error().message);
+    for (const io::TunedEntry& entry : tuned->entries) {
+      winners.push_back({entry.problem, entry.config});
+    }
+    return winners;
+  }
+  for (const io::BuiltinTuned& entry : io::tuned_entries()) {
+    if (entry.device != device.name) continue;
+    winners.push_back({entry.problem, std::string(entry.config)});
+  }
+  return winners;
+}
+
 }  // namespace
 
 TEST_CASE("1000 launches of each winner: bit-equal on the same inputs, right on all",
@@ -64,12 +92,11 @@ TEST_CASE("1000 launches of each winner: bit-equal on the same inputs, right on 
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
   int winners = 0;
-  for (const io::BuiltinTuned& entry : io::tuned_entries()) {
-    if (entry.device != bench->gpu().spec.name) continue;
-    const auto config = parse_config(entry.config, *find_family(entry.problem.family));
+  for (const auto& [problem, text] : winners_for(bench->gpu().spec)) {
+    const auto config = parse_config(text, *find_family(problem.family));
     REQUIRE(config);
-    INFO(describe(entry.problem) << " with " << entry.config);
-    endure(*bench, *config, entry.problem);
+    INFO(describe(problem) << " with " << text);
+    endure(*bench, *config, problem);
     ++winners;
   }
   std::cout << winners << " winners endured" << std::endl;
