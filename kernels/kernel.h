@@ -137,6 +137,8 @@ class HostTwin {
 
   // Rows of C that any config serves at most; 0: any number. A config's own stands in Resources.
   virtual std::int64_t most_rows() const { return 0; }
+  // The least k that it serves: below, others round less.
+  virtual std::int64_t least_k(const KernelTraits&) const { return 1; }
 
   // Exact but for the register estimate. Defined for every value inside lo..hi, also where a
   // structural constraint is broken (explain shows such configs too). `max_sms` > 0 caps the grid.

@@ -78,6 +78,9 @@ std::vector<std::string> for_each_checked(const Request& request, const Visit& v
     if (const std::int64_t most = kernel->most_rows(); most > 0 && request.problem.m > most) {
       reason = fmt::format("serves at most {} rows of C", most);
     }
+    if (const std::int64_t least = kernel->least_k(request.traits); request.problem.k < least) {
+      reason = fmt::format("is exact enough from k = {} on", least);
+    }
     if (!reason.empty()) {
       unsupported.push_back(fmt::format("{}: {}", kernel->name(), reason));
       continue;

@@ -26,10 +26,9 @@ constexpr std::chrono::milliseconds kCoolDown{300};
 // A GPU that idles lowers its clock, and takes some milliseconds of work to raise it again.
 constexpr std::chrono::milliseconds kIdle{20};
 constexpr std::chrono::milliseconds kWarmUp{25};
-// Between the batches of a rested comparison: so much longer than the batch took, and short of
-// idling.
+// Before a rested comparison: so much longer than the one before it took.
 constexpr int kRestPerWork = 2;
-constexpr std::chrono::milliseconds kLongestRest{12};
+constexpr std::chrono::milliseconds kLongestRest{200};
 using Clock = std::chrono::steady_clock;
 
 // What became of a request that did not get as far as a time.
@@ -83,6 +82,7 @@ struct Measurer::Impl {
   std::optional<Operands> operands;
   std::list<KeptKernel> kernels;  // most recently used first
   Clock::time_point last_busy{};
+  Clock::time_point rested_at{};  // from the last comparison
 
   explicit Impl(Workbench made) : bench(std::move(made)), nvml(bench.gpu().uuid) {}
 
@@ -324,21 +324,19 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
   Pairs pairs({static_cast<std::size_t>(std::max(request.pairs, 1)),
                static_cast<std::size_t>(std::max({request.most_pairs, request.pairs, 1})),
                request.sustain_s});
+  if (request.rested) std::this_thread::sleep_until(rested_at);
   const Clock::time_point start = Clock::now();
   while (true) {
-    const Clock::time_point begun = Clock::now();
-    const std::vector<int> order = pairs.next(Timer::kMostAtOnce, begun - start);
+    const std::vector<int> order = pairs.next(Timer::kMostAtOnce, Clock::now() - start);
     if (order.empty()) break;
     std::vector<const Subject*> launches;
     for (const int side : order) launches.push_back(&sides[static_cast<std::size_t>(side)]);
     auto times = sample(launches);
     if (!times) return tl::unexpected(times.error());
     pairs.take(order, *times);
-    if (request.rested && mode == TimingMode::cold) {
-      std::this_thread::sleep_for(
-          std::min<Clock::duration>(kRestPerWork * (Clock::now() - begun), kLongestRest));
-    }
   }
+  rested_at =
+      last_busy + std::min<Clock::duration>(kRestPerWork * (last_busy - start), kLongestRest);
   const ClockState after = nvml.read();
   for (std::size_t side = 0; side < 2; ++side) {
     summarise(pairs.samples(static_cast<int>(side)), *figures[side]);

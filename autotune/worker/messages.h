@@ -76,9 +76,9 @@ struct MeasureReply {
 // Times two sides in interleaved pairs on the same inputs: A B A B. An empty second cubin with
 // `baseline` set means the best of cuBLASLt and cuBLAS, chosen among their candidates first. With
 // `sustain_s` above 0 both take turns in graphs of launches, back to back for so many seconds; the
-// first quarter, in which the GPU warms up, does not count. `rested` pauses between the samples of
-// a cold comparison: many comparisons in a row heat a GPU more than one does, and at a lower clock
-// another config may win.
+// first quarter, in which the GPU warms up, does not count.
+// `rested` pauses before a comparison that follows another one: many in a row heat a GPU more than
+// one does, and at a lower clock another config may win.
 struct CompareRequest {
   std::uint64_t id = 0;
   Problem problem;

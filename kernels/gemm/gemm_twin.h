@@ -99,6 +99,9 @@ inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
 
 // Why a kernel that multiplies fp32 in parts, or not at all, does not serve an exact_fp32 problem.
 inline constexpr const char* kExactByFfma = "--exact-fp32 asks for FFMA";
+// Parts of fp32 leave out products that one multiply-add would round away together with much more;
+// where it rounds once or twice only, they show.
+inline constexpr std::int64_t kLeastKInParts = 16;
 
 extern const HostTwin& wgmma_kernel;
 extern const HostTwin& wgmma_fp32_kernel;

@@ -178,6 +178,10 @@ class Mma final : public GemmTwin {
   std::span<const Parameter> parameters() const override { return kParameters; }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
+  std::int64_t least_k(const KernelTraits& traits) const override {
+    return traits.dtype == DType::fp32 ? kLeastKInParts : 1;
+  }
+
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
     if (traits.exact_fp32) return kExactByFfma;
     // fp32 is multiplied in parts of bf16.

@@ -81,6 +81,8 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits& t) {
        return v[kChains] == 1 || b_is_k_major(t.layout) || chain_columns(v) % kSlabElements == 0;
      }},
+    {"rings", "the second ring must not be deeper than the first",
+     [](const Values& v, const KernelTraits&) { return v[kCutStages] <= v[kStages]; }},
     {"slab", "block_k must be 32: tensor cores may not add up more before it is rounded",
      [](const Values& v, const KernelTraits&) { return v[kBlockK] == kSlabElements; }},
 };
@@ -148,6 +150,8 @@ class WgmmaFp32 final : public GemmTwin {
   std::string_view source() const override { return embedded::gemm_wgmma_fp32_source; }
   std::span<const Parameter> parameters() const override { return kParameters; }
   std::span<const Constraint> constraints() const override { return kConstraints; }
+
+  std::int64_t least_k(const KernelTraits&) const override { return kLeastKInParts; }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
     if (traits.exact_fp32) return kExactByFfma;

@@ -63,7 +63,7 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 #pragma unroll
   for (int i = 0; i < kOpening; ++i) {
     if (i < unit.count) {
-      load_stage(args, shared, place, u32(i), first_m, first_n, unit.first + i);
+      load_stage(args, shared, place, u32(i), first_m, first_n, unit.k_tile(i));
     }
   }
 }
@@ -82,7 +82,7 @@ __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& sha
       const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
       for (; step < unit.count; ++step) {
         barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-        load_stage(args, shared, place, at.stage, first_m, first_n, unit.first + step);
+        load_stage(args, shared, place, at.stage, first_m, first_n, unit.k_tile(step));
         at.advance();
       }
       step = 0;

@@ -77,13 +77,17 @@ struct ClusterPlace {
   }
 };
 
-// What a block works on at once: a tile of C, and of its k tiles `count` from `first` on.
+// What a block works on at once: a tile of C, and of its k tiles `count` from `first` on. The parts
+// of a tile take turns, so that what they read at a time lies side by side in memory.
 struct Unit {
   u32 id;  // of the tile
   TileIndex tile;
   int group;  // which of the clusters on this tile
   int first;
+  int stride;
   int count;
+
+  __device__ __forceinline__ int k_tile(int i) const { return first + i * stride; }
 };
 
 __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, int k_tiles) {
@@ -93,10 +97,12 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, int k_
   unit.tile = tile_of(unit.id, args.gemm);
   if constexpr (SPLIT_K == 1) {
     unit.first = 0;
+    unit.stride = 1;
     unit.count = k_tiles;
   } else {
     const int part = unit.group * kParts + (kParts > 1 ? int(cluster_rank()) : 0);
-    unit.first = part * args.part_steps + min(part, args.longer_parts);
+    unit.first = part;
+    unit.stride = args.groups * kParts;
     // Where there are fewer k tiles than parts, the others load one past the end: zeros.
     unit.count = max(args.part_steps + (part < args.longer_parts), 1);
   }

@@ -5,8 +5,10 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "test/gpu/default_cases.h"
 #include "test/gpu/given_gemm.h"
 
 using namespace autotune;
@@ -110,6 +112,9 @@ Values by_ffma(gpu::Workbench& bench, Problem problem, const GivenMatrices& give
 
 // `same`: every element must be the one of FFMA; otherwise as near to fp64, twice its error.
 void check(gpu::Workbench& bench, const Problem& problem, const GivenMatrices& given, bool same) {
+  std::vector<std::pair<Config, Problem>> wanted;
+  for (const char* text : kConfigs) wanted.emplace_back(config_of(text), problem);
+  test::compile_ahead(wanted, bench.gpu().spec);
   const Values ffma = by_ffma(bench, problem, given);
   const Exact exact = exact_of(problem, given);
   const double allowed = 2 * error_of(ffma, exact);

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "search/plan.h"
+#include "test/gpu/check_sample.h"
 #include "test/gpu/elements.h"
 #include "test/gpu/given_gemm.h"
 
@@ -42,28 +42,6 @@ std::vector<float> activations_of(gpu::Workbench& bench, const char* text,
   given.a = gates;
   given.b = given.up = {1.0F};
   return test::run_given(bench, *config, problem, given);
-}
-
-void check_sample(gpu::Measurer& measurer, const Problem& problem, int count, std::uint64_t seed) {
-  const DeviceSpec& device = measurer.gpu().spec;
-  const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
-  if (!plan) FAIL(plan.error().message);
-  for (const search::Candidate& candidate : search::sample_survivors(*plan, count, seed)) {
-    INFO(describe(problem) << " with " << to_string(candidate.config));
-    const gpu::CompiledCode code = test::compile(candidate.config, problem, device);
-    INFO(code.log);
-    REQUIRE(code.ok);
-    worker::MeasureRequest request;
-    request.problem = problem;
-    request.config = to_string(candidate.config);
-    request.cubin = code.cubin;
-    request.actual = code.actual;
-    request.options.max_samples = 1;
-    const auto reply = measurer.measure(request);
-    INFO(reply.log);
-    CHECK(reply.outcome == Outcome::ok);
-    REQUIRE(!measurer.lost());
-  }
 }
 
 }  // namespace
@@ -154,8 +132,9 @@ TEST_CASE("sampled gated configs are right in every type, layout and activation"
   for (const DType dtype : test::kAllDTypes) {
     for (const Layout layout : test::kAllLayouts) {
       const Activation activation = test::kAllActivations[(seed / 2 + seed / 8) % 4];
-      check_sample(*measurer, test::geglu(200, 312, 136, dtype, layout, activation), 2, seed++);
-      check_sample(*measurer, test::geglu(129, 77, 65, dtype, layout, activation), 2, seed++);
+      test::check_sample(*measurer, test::geglu(200, 312, 136, dtype, layout, activation), 2,
+                         seed++);
+      test::check_sample(*measurer, test::geglu(129, 77, 65, dtype, layout, activation), 2, seed++);
     }
   }
 }
@@ -166,14 +145,15 @@ TEST_CASE("gated kernels are right on ragged and long problems, and into fp32") 
   std::uint64_t seed = 100;
   for (const Activation activation : test::kAllActivations) {
     for (const DType dtype : test::kAllDTypes) {
-      check_sample(*measurer, test::geglu(1, 1524, 1000, dtype, Layout::tn, activation), 2, seed++);
-      check_sample(*measurer, test::geglu(100, 1524, 512, dtype, Layout::tn, activation), 4,
-                   seed++);
+      test::check_sample(*measurer, test::geglu(1, 1524, 1000, dtype, Layout::tn, activation), 2,
+                         seed++);
+      test::check_sample(*measurer, test::geglu(100, 1524, 512, dtype, Layout::tn, activation), 4,
+                         seed++);
     }
     Problem wide = test::geglu(1000, 1016, 4096, DType::bf16, Layout::tn, activation);
-    check_sample(*measurer, wide, 4, seed++);
+    test::check_sample(*measurer, wide, 4, seed++);
     wide.out_dtype = DType::fp32;
-    check_sample(*measurer, wide, 4, seed++);
+    test::check_sample(*measurer, wide, 4, seed++);
   }
 }
 

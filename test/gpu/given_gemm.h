@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -42,23 +41,13 @@ inline gpu::DeviceMemory put(gpu::Workbench& bench, const std::vector<float>& va
   return std::move(*memory);
 }
 
-// Compiled once for all problems of the same traits.
-inline const gpu::CompiledCode& compiled_once(const Config& config, const Problem& problem,
-                                              const DeviceSpec& device) {
-  static auto* const codes = new std::map<std::string, gpu::CompiledCode>();
-  const std::string hash = source_hash(config, traits_of(problem), device);
-  const auto known = codes->find(hash);
-  if (known != codes->end()) return known->second;
-  return codes->emplace(hash, compile(config, problem, device)).first->second;
-}
-
 // m x n results of a config, row by row; what it did not write stays NaN.
 inline std::vector<float> run_given(gpu::Workbench& bench, const Config& config,
                                     const Problem& problem, const GivenMatrices& given) {
   const DeviceSpec& device = bench.gpu().spec;
   INFO(describe(problem) << " with " << to_string(config));
   REQUIRE(config.kernel->unsupported(traits_of(problem), device).empty());
-  const gpu::CompiledCode& code = compiled_once(config, problem, device);
+  const gpu::CompiledCode code = compile(config, problem, device);
   INFO(code.log);
   REQUIRE(code.ok);
   const auto kernel = gpu::LoadedKernel::load(code.cubin, config.kernel->entry());

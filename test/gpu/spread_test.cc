@@ -1,45 +1,8 @@
 // A spread of configs, not only the default, on small problems that no tile divides: what
 // compute-sanitizer is run on (`gpu_tests "[spread]"`).
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "search/plan.h"
-#include "test/gpu/default_cases.h"
-#include "test/gpu/gpu_here.h"
+#include "test/gpu/check_sample.h"
 
 using namespace autotune;
-
-namespace {
-
-void check_sample(gpu::Measurer& measurer, const Problem& problem, int count, std::uint64_t seed) {
-  const DeviceSpec& device = measurer.gpu().spec;
-  const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
-  if (!plan) FAIL(plan.error().message);
-  const auto sample = search::sample_survivors(*plan, count, seed);
-  std::vector<std::pair<Config, Problem>> wanted;
-  for (const search::Candidate& each : sample) wanted.emplace_back(each.config, problem);
-  test::compile_ahead(wanted, device);
-  for (const search::Candidate& candidate : sample) {
-    INFO(describe(problem) << " with " << to_string(candidate.config));
-    const gpu::CompiledCode code = test::compile(candidate.config, problem, device);
-    INFO(code.log);
-    REQUIRE(code.ok);
-    worker::MeasureRequest request;
-    request.problem = problem;
-    request.config = to_string(candidate.config);
-    request.cubin = code.cubin;
-    request.actual = code.actual;
-    request.options.max_samples = 1;
-    const auto reply = measurer.measure(request);
-    INFO(reply.log);
-    CHECK(reply.outcome == Outcome::ok);
-    // Everything behind a poisoned context would fail as well.
-    REQUIRE(!measurer.lost());
-  }
-}
-
-}  // namespace
 
 TEST_CASE("sampled configs are right in every type and layout", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
@@ -48,8 +11,8 @@ TEST_CASE("sampled configs are right in every type and layout", "[spread]") {
   for (const DType dtype : test::kAllDTypes) {
     for (const Layout layout : test::kAllLayouts) {
       // Rows of whole 16-byte pieces, and rows of single elements.
-      check_sample(*measurer, test::gemm(200, 312, 136, dtype, layout), 2, seed++);
-      check_sample(*measurer, test::gemm(129, 77, 65, dtype, layout), 2, seed++);
+      test::check_sample(*measurer, test::gemm(200, 312, 136, dtype, layout), 2, seed++);
+      test::check_sample(*measurer, test::gemm(129, 77, 65, dtype, layout), 2, seed++);
     }
   }
 }

@@ -45,6 +45,7 @@ Looked look_at_each(const Problem& problem, const DeviceSpec& device, const Spac
   for (const HostTwin* kernel : find_family(problem.family)->kernels) {
     if (!kernel->unsupported(traits, device).empty()) continue;
     if (kernel->most_rows() > 0 && problem.m > kernel->most_rows()) continue;
+    if (problem.k < kernel->least_k(traits)) continue;
     for (const KernelSpace& kernel_space : space.kernels) {
       if (kernel_space.kernel != kernel->name()) continue;
       for (std::int64_t i = 0; i < size_of(kernel_space); ++i) {
