@@ -113,7 +113,7 @@ TEST_CASE("mistakes in a suite name file, line and what is accepted") {
             .starts_with("dir/mine.yaml:5: unknown key 'kk' in a problem; accepted: m, n, k, "));
   CHECK(error_of("family: gemm\nprolbems: []\n") ==
         "dir/mine.yaml:2: unknown key 'prolbems' in the suite; accepted: family, dtype, layout, "
-        "out_dtype, mode, exact_fp32, problems");
+        "out_dtype, mode, exact_fp32, activation, problems");
   CHECK_THAT(error_of(kHead + "  - {m: 1, n: 2}\n"), HasText("lacks the key 'k'"));
   CHECK_THAT(error_of(kHead + "  - {m: 1, n: 2, k: 3}\n  - {m: 1, n: 2, k: 3, n: 4}\n"),
              HasText("mine.yaml:6: duplicate key 'n'"));
