@@ -146,6 +146,10 @@ constexpr const char* kCountTables =
     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN "
     "('device', 'problem', 'run', 'rejected', 'trial', 'winner', 'cubin')";
 
+// Of the table `problem`, which each version adds one to: what a file of that version has.
+constexpr std::int64_t problem_columns(std::int64_t version) { return 14 + version; }
+constexpr const char* kCountProblemColumns = "SELECT count(*) FROM pragma_table_info('problem')";
+
 Expected<std::int64_t> number(const Connection& connection, const char* sql) {
   std::int64_t value = 0;
   auto statement = Statement::make(connection, sql);
@@ -180,6 +184,9 @@ Expected<Content> content_of(const Connection& connection) {
   const auto tables = number(connection, kCountTables);
   if (!tables) return tl::unexpected(tables.error());
   if (*version == kSchemaVersion && *tables != kTables) return incomplete(connection);
+  const auto columns = number(connection, kCountProblemColumns);
+  if (!columns) return tl::unexpected(columns.error());
+  if (*columns != problem_columns(*version)) return incomplete(connection);
   return *version < kSchemaVersion ? Content::older : Content::current;
 }
 

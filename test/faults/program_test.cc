@@ -18,7 +18,8 @@ using test::contains;
 using test::Ran;
 using test::shell;
 
-constexpr const char* kTune = "tune gemm --m 256 --n 256 --k 256 --dtype fp32 --trials 4 --jobs 1";
+constexpr const char* kTune =
+    "tune gemm --m 256 --n 256 --k 256 --dtype fp32 --exact-fp32 --trials 4 --jobs 1";
 constexpr const char* kPlan = "plan gemm --m 256 --n 256 --k 256 --device nvidia-h200";
 constexpr const char* kBest = "best gemm --m 256 --n 256 --k 256 --device nvidia-h200";
 

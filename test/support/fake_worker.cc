@@ -123,7 +123,10 @@ CompileReply compile(const CompileRequest& request) {
     if (name == "CLUSTER_M" || name == "CLUSTER_N")
       reply.actual.cluster *= std::atoi(value.c_str());
   }
-  reply.actual.barriers = reply.actual.cluster > 1 ? 0 : 1;         // as the GEMM kernels have them
+  reply.actual.barriers = reply.actual.cluster > 1 ? 0 : 1;  // as the GEMM kernels have them
+  for (const auto& [name, value] : request.definitions) {
+    if (name == "SPLIT_PARTS") reply.actual.cluster *= std::atoi(value.c_str());
+  }
   if (reply.actual.max_threads > 512) reply.actual.registers = 64;  // 1024 x 64 fill an SM
   if (word == "fail") {
     reply.outcome = Outcome::compile_failed;
