@@ -70,7 +70,7 @@ Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, cons
   request.problem = plan_.problem;
   request.pairs = pairs.least;
   request.most_pairs = pairs.most;
-  request.rested = true;
+  request.rested = pairs.most > pairs.least;  // where it is decided
   request.options.seed = tools_.options.seed;
   request.options.max_sms = tools_.options.limits.max_sms;
   request.config_a = to_string(a.config);
