@@ -7,47 +7,6 @@ constexpr int kRowTiles = BLOCK_M > 8 ? 2 : 1;  // of 8 rows
 
 static_assert(!kTensor || BLOCK_M == 8 || BLOCK_M == 16, "rows of a matrix instruction");
 
-// fp32 bits rounded to tf32; the instruction itself would truncate.
-__device__ __forceinline__ u32 as_operand(u32 bits) {
-  if constexpr (DTYPE == DTYPE_TF32) {
-#if __CUDA_ARCH__ >= 800
-    u32 rounded;
-    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(rounded) : "f"(__uint_as_float(bits)));
-    return rounded;
-#endif
-  }
-  return bits;
-}
-
-// d += a * b on one tile of 16 rows and 8 columns, 32 bytes of k deep.
-__device__ __forceinline__ void multiply_tile(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-#if __CUDA_ARCH__ >= 800
-#define AT_MMA(shape_and_types)                                                     \
-  asm volatile("mma.sync.aligned." shape_and_types                                  \
-               " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n" \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                     \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
-  if constexpr (DTYPE == DTYPE_BF16) {
-    AT_MMA("m16n8k16.row.col.f32.bf16.bf16.f32");
-  } else if constexpr (DTYPE == DTYPE_FP16) {
-    AT_MMA("m16n8k16.row.col.f32.f16.f16.f32");
-  } else {
-    AT_MMA("m16n8k8.row.col.f32.tf32.tf32.f32");
-  }
-#else
-  // sm_75 multiplies 8 deep: the same fragments in two halves.
-#define AT_MMA(a0, a1, b)                                      \
-  asm volatile(                                                \
-      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32"       \
-      " {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\n" \
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])         \
-      : "r"(a0), "r"(a1), "r"(b))
-  AT_MMA(a[0], a[1], b0);
-  AT_MMA(a[2], a[3], b1);
-#endif
-#undef AT_MMA
-}
-
 // A's chunks beside the weights of the same pass, read as early as those.
 struct TensorRows {
   u32 words[kDepth][kRowTiles][4];
@@ -111,12 +70,12 @@ struct TensorSums {
       u32 a[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        a[i] = i % 2 < kRowTiles ? as_operand(rows.words[step][i % kRowTiles][w + i / 2]) : 0;
+        a[i] = i % 2 < kRowTiles ? round_tf32(rows.words[step][i % kRowTiles][w + i / 2]) : 0;
       }
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        multiply_tile(d[tile], a, as_operand(weights.word(step, tile, w)),
-                      as_operand(weights.word(step, tile, w + 1)));
+        multiply(d[tile], a, round_tf32(weights.word(step, tile, w)),
+                 round_tf32(weights.word(step, tile, w + 1)));
       }
     }
   }

@@ -10,8 +10,9 @@
 // Gated, each warp multiplies with its columns of both matrices of weights and stores the gated
 // products.
 //
-// In the order of the text: activation.cuh, fp32_parts.cuh, mma_tiles.cuh, mma_loader.cuh,
-// mma_fragments.cuh, mma_products.cuh, mma_parts.cuh, mma_epilogue.cuh and this file.
+// In the order of the text: activation.cuh, fp32_parts.cuh, mma_instruction.cuh, mma_tiles.cuh,
+// mma_loader.cuh, mma_fragments.cuh, mma_products.cuh, mma_parts.cuh, mma_epilogue.cuh and this
+// file.
 //
 // Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M, WARPS_N, THREADS, MIN_BLOCKS, and
 // the shared-memory layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_B_BYTES, SMEM_STAGE_BYTES,

@@ -20,18 +20,6 @@ __device__ __forceinline__ u32 load_shared_4(u32 address) {
   return value;
 }
 
-// fp32 bits rounded to tf32; the instruction itself would truncate.
-__device__ __forceinline__ u32 round_tf32(u32 bits) {
-  if constexpr (DTYPE == DTYPE_TF32) {
-#if __CUDA_ARCH__ >= 800
-    u32 rounded;
-    asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(rounded) : "f"(__uint_as_float(bits)));
-    return rounded;
-#endif
-  }
-  return bits;
-}
-
 // The fragments of one k step: 16-row tiles of A, pairs of 8-column tiles of B.
 struct Fragments {
   u32 a[kTilesM][4];
