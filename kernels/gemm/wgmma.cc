@@ -5,7 +5,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "kernels/gemm/gemm_twin.h"
+#include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/wgmma_args.h"
 
 namespace autotune::embedded {
@@ -45,10 +45,7 @@ constexpr Parameter kParameters[] = {
 using Values = ParameterValuesArray;
 
 constexpr std::int64_t kInstructionM = 64;  // rows of a warpgroup's instruction
-constexpr std::int64_t kSlabBytes = 128;    // a row under the 128-byte swizzle
 constexpr std::int64_t kSwizzleRows = 8;    // rows after which the swizzle repeats
-constexpr std::int64_t kMaxBox = 256;       // rows of one copy (CUDA driver API, tensor maps)
-constexpr std::int64_t kWarpgroup = 128;    // threads
 
 std::int64_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
 std::int64_t step_k(const KernelTraits& t) { return 32 / element(t); }
@@ -78,30 +75,22 @@ std::int64_t sum_bytes(const Values& v) {
   return parts_of(v) > 1 ? std::int64_t{v[kBlockM]} * v[kBlockN] * 4 : 0;
 }
 
-// An operand's tile: rows of 128 bytes in slabs that lie beside each other in the contiguous
-// direction.
-struct TileShape {
-  std::int64_t rows;
-  std::int64_t slabs;
-  std::int64_t bytes() const { return rows * slabs * kSlabBytes; }
-};
-TileShape tile_of(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
-  const std::int64_t width = k_major ? v[kBlockK] : extent;
-  return {k_major ? extent : v[kBlockK], ceil_div(width, slab_elements(t))};
+SlabTile tile_of(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
+  return slab_tile(k_major, extent, v[kBlockK], element(t));
 }
-TileShape tile_a(const Values& v, const KernelTraits& t) {
+SlabTile tile_a(const Values& v, const KernelTraits& t) {
   return tile_of(a_is_k_major(t.layout), v[kBlockM], v, t);
 }
-TileShape tile_b(const Values& v, const KernelTraits& t) {
+SlabTile tile_b(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), columns(v, t), v, t);
 }
 // The part of B's tile that one matrix of weights fills.
-TileShape tile_weights(const Values& v, const KernelTraits& t) {
+SlabTile tile_weights(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
 }
 
 // Each of `sharers` blocks loads an equal part of the rows, by one copy per slab.
-bool shares(const TileShape& tile, std::int64_t sharers) {
+bool shares(const SlabTile& tile, std::int64_t sharers) {
   return tile.rows % (kSwizzleRows * sharers) == 0 && tile.rows / sharers <= kMaxBox;
 }
 
@@ -226,25 +215,20 @@ class Wgmma final : public GemmTwin {
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
-    if (!device.limits.has(Feature::wgmma)) {
-      return fmt::format("{} has no warpgroup matrix instruction", device.limits.arch);
-    }
+    if (std::string lack = no_wgmma(device); !lack.empty()) return lack;
     if (traits.dtype == DType::fp32) return "multiplies bf16, fp16 and tf32 only";
     const bool k_major = a_is_k_major(traits.layout) && b_is_k_major(traits.layout);
     if (traits.dtype == DType::tf32 && !k_major) {
       return "tf32 operands must be contiguous along k (layout tn)";
     }
-    if (traits.align_a != 16 || traits.align_b != 16) {
-      return "the tensor copy engine needs rows of A and B that start on 16 bytes";
-    }
-    return {};
+    return not_loadable(traits);
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
     const SmemLayout l = layout_of(v, traits);
-    const TileShape a = tile_a(v, traits);
-    const TileShape b = tile_b(v, traits);
+    const SlabTile a = tile_a(v, traits);
+    const SlabTile b = tile_b(v, traits);
     std::vector<Term> terms = {
         {"pipeline",
          fmt::format("{} stages x ({} x {} + {} x {}) rows x 128 bytes", v[kStages], a.slabs,
@@ -395,19 +379,10 @@ class Wgmma final : public GemmTwin {
     plan.params_size = traits.gated ? sizeof(GatedWgmmaArgs) : sizeof(whole);
 
     const auto operand = [&](std::size_t offset, const void* address, bool k_major,
-                             std::int64_t extent, std::int64_t leading, const TileShape& tile,
+                             std::int64_t extent, std::int64_t leading, const SlabTile& tile,
                              std::int64_t sharers) {
-      TensorMap map;
-      map.offset = offset;
-      map.element = problem.dtype;
-      map.address = reinterpret_cast<std::uint64_t>(address);
-      map.inner = k_major ? problem.k : extent;
-      map.outer = k_major ? extent : problem.k;
-      map.pitch_bytes = leading * element(traits);
-      map.box_inner = static_cast<std::uint32_t>(slab_elements(traits));
-      map.box_outer = static_cast<std::uint32_t>(tile.rows / sharers);
-      map.swizzle_bytes = kSlabBytes;
-      plan.maps[plan.map_count++] = map;
+      plan.maps[plan.map_count++] = operand_map(offset, problem.dtype, address, k_major, extent,
+                                                problem.k, leading, tile.rows / sharers);
     };
     operand(offsetof(WgmmaArgs, map_a), args.a, a_is_k_major(traits.layout), problem.m, problem.lda,
             tile_a(v, traits), v[kClusterN]);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/gemm/gemm_twin.h"
+#include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/gemm/wgmma_fp32_args.h"
 
@@ -33,12 +33,9 @@ using Values = ParameterValuesArray;
 
 constexpr std::int64_t kElement = 4;        // bytes of fp32
 constexpr std::int64_t kConsumerRows = 64;  // rows of a warpgroup's instruction
-constexpr std::int64_t kSlabBytes = 128;    // a row under the copy engine's swizzle
 constexpr std::int64_t kSlabElements = kSlabBytes / kElement;
-constexpr std::int64_t kMaxBox = 256;     // rows of one copy (CUDA driver API, tensor maps)
-constexpr std::int64_t kWarpgroup = 128;  // threads
-constexpr std::int64_t kParts = 3;        // bf16 that make up an fp32
-constexpr std::int64_t kProducts = 6;     // of parts, that count
+constexpr std::int64_t kParts = 3;     // bf16 that make up an fp32
+constexpr std::int64_t kProducts = 6;  // of parts, that count
 
 std::int32_t consumers(const Values& v) {
   return static_cast<std::int32_t>(std::max<std::int64_t>(1, v[kBlockM] / kConsumerRows));
@@ -51,20 +48,13 @@ std::int32_t threads_of(const Values& v) {
 }
 std::int32_t chain_columns(const Values& v) { return v[kBlockN] / v[kChains]; }
 
-// Rows of 128 bytes, in slabs that lie beside each other in the contiguous direction.
-struct TileShape {
-  std::int64_t rows;
-  std::int64_t slabs;
-  std::int64_t bytes() const { return rows * slabs * kSlabBytes; }
-};
-TileShape tile_of(bool k_major, std::int64_t extent, const Values& v) {
-  const std::int64_t width = k_major ? v[kBlockK] : extent;
-  return {k_major ? extent : v[kBlockK], ceil_div(width, kSlabElements)};
+SlabTile tile_of(bool k_major, std::int64_t extent, const Values& v) {
+  return slab_tile(k_major, extent, v[kBlockK], kElement);
 }
-TileShape tile_a(const Values& v, const KernelTraits& t) {
+SlabTile tile_a(const Values& v, const KernelTraits& t) {
   return tile_of(a_is_k_major(t.layout), v[kBlockM], v);
 }
-TileShape tile_b(const Values& v, const KernelTraits& t) {
+SlabTile tile_b(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v);
 }
 
@@ -155,21 +145,16 @@ class WgmmaFp32 final : public GemmTwin {
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
     if (traits.exact_fp32) return kExactByFfma;
-    if (!device.limits.has(Feature::wgmma)) {
-      return fmt::format("{} has no warpgroup matrix instruction", device.limits.arch);
-    }
+    if (std::string lack = no_wgmma(device); !lack.empty()) return lack;
     if (traits.dtype != DType::fp32) return "multiplies fp32 only";
-    if (traits.align_a != 16 || traits.align_b != 16) {
-      return "the tensor copy engine needs rows of A and B that start on 16 bytes";
-    }
-    return {};
+    return not_loadable(traits);
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
     const SmemLayout l = layout_of(v, traits);
-    const TileShape a = tile_a(v, traits);
-    const TileShape b = tile_b(v, traits);
+    const SlabTile a = tile_a(v, traits);
+    const SlabTile b = tile_b(v, traits);
     return {
         {"pipeline",
          fmt::format("{} stages x ({} x {} + {} x {}) rows x 128 bytes", v[kStages], a.slabs,
@@ -285,18 +270,9 @@ class WgmmaFp32 final : public GemmTwin {
     plan.params_size = sizeof(whole);
 
     const auto operand = [&](std::size_t offset, const void* address, bool k_major,
-                             std::int64_t extent, std::int64_t leading, const TileShape& tile) {
-      TensorMap map;
-      map.offset = offset;
-      map.element = problem.dtype;
-      map.address = reinterpret_cast<std::uint64_t>(address);
-      map.inner = k_major ? problem.k : extent;
-      map.outer = k_major ? extent : problem.k;
-      map.pitch_bytes = leading * kElement;
-      map.box_inner = static_cast<std::uint32_t>(kSlabElements);
-      map.box_outer = static_cast<std::uint32_t>(tile.rows);
-      map.swizzle_bytes = kSlabBytes;
-      plan.maps[plan.map_count++] = map;
+                             std::int64_t extent, std::int64_t leading, const SlabTile& tile) {
+      plan.maps[plan.map_count++] = operand_map(offset, problem.dtype, address, k_major, extent,
+                                                problem.k, leading, tile.rows);
     };
     operand(offsetof(WgmmaFp32Args, map_a), args.a, a_is_k_major(traits.layout), problem.m,
             problem.lda, tile_a(v, traits));
