@@ -69,10 +69,11 @@ typedef enum autotune_activation {
 } autotune_activation;
 
 /* Family "gemm": C = alpha * A * B + beta * C; "geglu": C = activation(A * B) .* (A * Up), Up
- * stored as B is. Start from autotune_problem_default(). */
+ * stored as B is; "geglu_mlp": y = (activation(x * Wg) .* (x * Wu)) * Wd, where m is tokens, n
+ * intermediate and k hidden. Start from autotune_problem_default(). */
 typedef struct autotune_problem {
   size_t size;        /* sizeof(autotune_problem), as the caller's header has it */
-  const char* family; /* "gemm" or "geglu" */
+  const char* family; /* "gemm", "geglu" or "geglu_mlp" */
   int64_t m, n, k;
   int32_t dtype;         /* autotune_dtype */
   int32_t out_dtype;     /* autotune_dtype, of C */
@@ -83,7 +84,7 @@ typedef struct autotune_problem {
   /* Not 0: dtype FP32 by fp32 multiply-adds alone, see Problem in types.h. 64 bits, so that it lies
      behind the padding that ended this struct before it had the field. */
   int64_t exact_fp32;
-  int64_t activation; /* autotune_activation, of the family geglu */
+  int64_t activation; /* autotune_activation, of the families geglu and geglu_mlp */
 } autotune_problem;
 
 /* bf16, layout TN, alpha 1, beta 0, cold, gelu_tanh. */
@@ -178,6 +179,11 @@ AUTOTUNE_C_API autotune_status autotune_kernel_launch_gated(const autotune_kerne
                                                             const void* a, const void* b,
                                                             const void* up, void* c, void* stream,
                                                             void* workspace);
+/* The same for the family geglu_mlp: two kernels, one behind the other. */
+AUTOTUNE_C_API autotune_status autotune_kernel_launch_mlp(const autotune_kernel* kernel,
+                                                          const void* x, const void* gate,
+                                                          const void* up, const void* down, void* y,
+                                                          void* stream, void* workspace);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -28,7 +28,10 @@ enum class Activation : std::uint8_t { gelu_tanh, gelu_erf, silu, relu };
 enum class TimingMode : std::uint8_t { cold, hot };
 
 // One problem: C = alpha * A * B + beta * C with A[m,k], B[k,n], C[m,n]. The family geglu is the
-// gated first stage of an MLP: C = activation(A * B) .* (A * Up), with Up stored as B is.
+// gated first stage of an MLP: C = activation(A * B) .* (A * Up), with Up stored as B is. The family
+// geglu_mlp is the whole MLP, y = (activation(x * Wg) .* (x * Wu)) * Wd: m is tokens, k hidden, n
+// intermediate; lda, ldb, ldc are those of x[m,k], of Wg and Wu[k,n] and of y[m,k]; Wd[n,k] is tight
+// and laid out as B, and the intermediate is stored as the dtype is.
 // Leading dimensions are in elements; 0 means tight. `checked()` in kernels/problem.h fills them.
 struct Problem {
   std::string family = "gemm";
@@ -36,7 +39,7 @@ struct Problem {
   std::int64_t n = 0;
   std::int64_t k = 0;
   DType dtype = DType::bf16;
-  DType out_dtype = DType::bf16;  // storage type of C: bf16, fp16 or fp32
+  DType out_dtype = DType::bf16;  // storage type of C (or y): bf16, fp16 or fp32
   Layout layout = Layout::tn;
   std::int64_t lda = 0;
   std::int64_t ldb = 0;
@@ -47,7 +50,7 @@ struct Problem {
   // dtype fp32: by fp32 multiply-adds (FFMA) alone. Otherwise tensor cores may multiply fp32 in
   // parts, whose error is about that of a chain of FFMA, but whose bits are others.
   bool exact_fp32 = false;
-  Activation activation = Activation::gelu_tanh;  // of gated families
+  Activation activation = Activation::gelu_tanh;  // of gated families and the MLP
 
   friend bool operator==(const Problem&, const Problem&) = default;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "kernels/stages.h"
 
 namespace autotune {
 namespace {
@@ -102,6 +103,24 @@ tl::unexpected<Error> unknown_parameter(std::string_view text, std::string_view 
                                  parameter_names(kernel)));
 }
 
+Expected<Config> parse_stages(std::string_view text, const Family& family, const Config* defaults) {
+  const std::size_t joint = text.find(kJoint);
+  if (joint == std::string_view::npos || text.find(kJoint, joint + 1) != std::string_view::npos) {
+    return wrong(text, fmt::format("a config of {} is two, one for each stage: give '{} config{}{} "
+                                   "config'",
+                                   family.name, family.stages[0]->name, kJoint,
+                                   family.stages[1]->name));
+  }
+  const auto first = parse_config(text.substr(0, joint), *family.stages[0], defaults);
+  if (!first) return first;
+  const auto second = parse_config(text.substr(joint + kJoint.size()), *family.stages[1],
+                                   defaults != nullptr ? defaults->second : nullptr);
+  if (!second) return second;
+  Config alone = *first;  // without the second of the defaults
+  alone.second = nullptr;
+  return join(alone, *second);
+}
+
 bool any_kernel_has(const Family& family, std::string_view parameter) {
   for (const HostTwin* kernel : family.kernels) {
     if (index_of(*kernel, parameter) >= 0) return true;
@@ -121,6 +140,7 @@ std::string to_string(const Config& config) {
     text += '=';
     text += fmt::format_int(config.values[i]).c_str();
   }
+  if (config.second != nullptr) text += fmt::format("{}{}", kJoint, to_string(*config.second));
   return text;
 }
 
@@ -130,6 +150,7 @@ std::int32_t value_of(const Config& config, std::string_view parameter) {
 }
 
 Expected<Config> parse_config(std::string_view text, const Family& family, const Config* defaults) {
+  if (!family.stages.empty()) return parse_stages(text, family, defaults);
   const auto pieces = cut(text);
   if (!pieces) return tl::unexpected(pieces.error());
   Config config;
@@ -171,10 +192,13 @@ std::size_t ConfigHash::operator()(const Config& config) const {
   for (const std::int32_t value : config.values) {
     hash = (hash ^ static_cast<std::size_t>(value)) * 0x100000001b3u;  // FNV-1a's prime
   }
+  hash ^= std::hash<const Config*>{}(config.second);
   return hash;
 }
 
 Expected<ConfigPattern> parse_pattern(std::string_view text, const Family& family) {
+  // The last stage's kernels are those of all.
+  if (!family.stages.empty()) return parse_pattern(text, *family.stages.back());
   const auto pieces = cut(text);
   if (!pieces) return tl::unexpected(pieces.error());
   const bool any_kernel = pieces->kernel == "*";

@@ -14,6 +14,9 @@ namespace autotune {
 class HostTwin;
 struct Family;
 
+// Between the configs of a problem's stages, in text.
+inline constexpr std::string_view kJoint = " + ";
+
 inline constexpr int kMaxParameters = 12;
 using ParameterValuesArray = std::array<std::int32_t, kMaxParameters>;
 
@@ -32,17 +35,20 @@ struct Parameter {
 struct Config {
   const HostTwin* kernel = nullptr;  // registry object, lives for the whole program
   ParameterValuesArray values{};     // in the order of kernel->parameters(); the rest is 0
+  // Of a problem with two stages, the second's; made by join() in stages.h, lives as long.
+  const Config* second = nullptr;
 
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// Canonical form: "mma:block_m=128,block_n=256,...", every parameter in the kernel's order.
+// Canonical form: "mma:block_m=128,block_n=256,...", every parameter in the kernel's order; stages
+// are joined by " + ".
 std::string to_string(const Config& config);
 
 // The value of a parameter by name, or -1 where the kernel has no such parameter.
 std::int32_t value_of(const Config& config, std::string_view parameter);
 
-// Reads "kernel:name=value,...". Omitted parameters take the value of `defaults` when that is a
+// Reads "kernel:name=value,...", of a family with stages one for each ("... + ..."). Omitted parameters take the value of `defaults` when that is a
 // config of the same kernel, else the parameter's fallback. Unknown kernels, unknown or repeated
 // names and values outside lo..hi are bad_input.
 Expected<Config> parse_config(std::string_view text, const Family& family,

@@ -92,6 +92,7 @@ struct DevicePointers {
   std::uint64_t c = 0;          // read where beta != 0, written always
   std::uint64_t workspace = 0;  // Resources::workspace_bytes
   std::uint64_t up = 0;         // of gated families: the second matrix of weights
+  std::uint64_t down = 0;       // of the MLP: the weights of its second stage
 };
 
 // A matrix as the tensor copy engine (TMA) sees it, and the box that one copy moves. The driver
@@ -118,6 +119,9 @@ struct LaunchPlan {
   std::size_t params_size = 0;
   std::array<TensorMap, 4> maps{};
   std::size_t map_count = 0;
+  // It may begin before the launch ahead of it on its stream has ended (programmatic dependent
+  // launch): the kernel itself waits before it touches memory.
+  bool follows = false;
 };
 
 class HostTwin {
@@ -165,11 +169,13 @@ class HostTwin {
                          std::span<TileOrder> orders) const = 0;
 };
 
-// A kernel family: what is computed. Its kernels are the ways to compute it.
+// A kernel family: what is computed. Its kernels are the ways to compute it; one of several stages
+// has none of its own, but the families of its stages.
 struct Family {
   std::string_view name;
   std::string_view description;
   std::span<const HostTwin* const> kernels;
+  std::span<const Family* const> stages = {};
 };
 
 std::span<const Family* const> families();

@@ -31,7 +31,8 @@ constexpr std::array<Name<Activation>, 4> kActivations = {{{Activation::gelu_tan
                                                            {Activation::gelu_erf, "gelu_erf"},
                                                            {Activation::silu, "silu"},
                                                            {Activation::relu, "relu"}}};
-constexpr std::string_view kGatedFamilies[] = {"geglu"};
+constexpr std::string_view kGated = "geglu";
+constexpr std::string_view kMlp = "geglu_mlp";
 
 // Empty for a value that is no member, which a caller of the C++ API can construct.
 template <class T, std::size_t N>
@@ -66,7 +67,7 @@ bool writes(DType dtype, DType out) {
 
 std::int64_t tight_lda(const Problem& p) { return a_is_k_major(p.layout) ? p.k : p.m; }
 std::int64_t tight_ldb(const Problem& p) { return b_is_k_major(p.layout) ? p.k : p.n; }
-std::int64_t tight_ldc(const Problem& p) { return p.n; }
+std::int64_t tight_ldc(const Problem& p) { return is_mlp(p) ? p.k : p.n; }
 
 // Fills a leading dimension of 0; the message where it cannot be.
 std::string settle_leading(std::string_view name, std::int64_t tight, std::int64_t& value) {
@@ -78,10 +79,10 @@ std::string settle_leading(std::string_view name, std::int64_t tight, std::int64
 
 // What a gated family has no use for, and what only a gated one has.
 std::string wrong_gate(const Problem& p) {
-  if (!is_gated(p)) {
+  if (!has_activation(p)) {
     if (p.activation == Problem{}.activation) return {};
-    return fmt::format("activation {} does not go with the family {}: it is for {}",
-                       to_string(p.activation), p.family, fmt::join(kGatedFamilies, ", "));
+    return fmt::format("activation {} does not go with the family {}: it is for {} and {}",
+                       to_string(p.activation), p.family, kGated, kMlp);
   }
   if (p.alpha != 1 || p.beta != 0) {
     return fmt::format("{} = {} does not go with the family {}: leave it out",
@@ -92,7 +93,8 @@ std::string wrong_gate(const Problem& p) {
 
 std::string wrong_field(const Problem& p) {
   if (p.family.empty()) return "family is empty: name a kernel family, for example gemm";
-  for (const auto& [name, value] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}}) {
+  const DimensionNames names = dimension_names(p.family);
+  for (const auto& [name, value] : {std::pair{names.m, p.m}, {names.n, p.n}, {names.k, p.k}}) {
     if (value < 1 || value > kMaxDimension) {
       return fmt::format("{} = {} is out of range: give 1 to {}", name, value, kMaxDimension);
     }
@@ -129,6 +131,14 @@ std::string wrong_field(const Problem& p) {
 Layout layout_of(bool a_k_major, bool b_k_major) {
   if (a_k_major) return b_k_major ? Layout::tn : Layout::tt;
   return b_k_major ? Layout::nn : Layout::nt;
+}
+
+// Products of m n k, and so matrices of weights.
+int products(const Problem& p) { return is_mlp(p) ? 3 : is_gated(p) ? 2 : 1; }
+
+std::string sizes(const Problem& p) {
+  if (!is_mlp(p)) return fmt::format("{}x{}x{}", p.m, p.n, p.k);
+  return fmt::format("{} tokens {}x{}", p.m, p.k, p.n);
 }
 
 // At least `length`, and a multiple of 16 bytes.
@@ -170,6 +180,11 @@ Expected<std::int64_t> parse_dimension(std::string_view what, std::string_view t
                                                 what, text, kMaxDimension));
 }
 
+DimensionNames dimension_names(std::string_view family) {
+  if (family == kMlp) return {"tokens", "intermediate", "hidden"};
+  return {"m", "n", "k"};
+}
+
 int storage_bytes(DType dtype) { return dtype == DType::bf16 || dtype == DType::fp16 ? 2 : 4; }
 
 DType default_out_dtype(DType dtype) { return dtype == DType::tf32 ? DType::fp32 : dtype; }
@@ -204,10 +219,9 @@ Problem as_served(Problem problem) {
   return problem;
 }
 
-bool is_gated(const Problem& problem) {
-  return std::find(std::begin(kGatedFamilies), std::end(kGatedFamilies), problem.family) !=
-         std::end(kGatedFamilies);
-}
+bool is_gated(const Problem& problem) { return problem.family == kGated; }
+bool is_mlp(const Problem& problem) { return problem.family == kMlp; }
+bool has_activation(const Problem& problem) { return is_gated(problem) || is_mlp(problem); }
 
 Expected<Problem> checked(Problem problem) {
   std::string wrong = wrong_field(problem);
@@ -232,12 +246,12 @@ std::string problem_key(const Problem& problem) {
       row_alignment(problem.lda, problem.dtype), row_alignment(problem.ldb, problem.dtype),
       row_alignment(problem.ldc, problem.out_dtype), problem.beta == 0.0 ? "0" : "nonzero",
       to_string(problem.mode), problem.exact_fp32 ? " exact_fp32" : "",
-      is_gated(problem) ? fmt::format(" activation={}", to_string(problem.activation)) : "");
+      has_activation(problem) ? fmt::format(" activation={}", to_string(problem.activation)) : "");
 }
 
 std::string describe(const Problem& problem) {
-  std::string text = fmt::format("{}x{}x{} {} {}", problem.m, problem.n, problem.k,
-                                 to_string(problem.dtype), to_string(problem.layout));
+  std::string text = fmt::format("{} {} {}", sizes(problem), to_string(problem.dtype),
+                                 to_string(problem.layout));
   if (problem.family != Problem{}.family) text = problem.family + ' ' + text;
   if (problem.out_dtype != default_out_dtype(problem.dtype)) {
     text += fmt::format(" out={}", to_string(problem.out_dtype));
@@ -259,7 +273,7 @@ std::string describe(const Problem& problem) {
 }
 
 double flops(const Problem& problem) {
-  return (is_gated(problem) ? 4.0 : 2.0) * static_cast<double>(problem.m) *
+  return 2.0 * products(problem) * static_cast<double>(problem.m) *
          static_cast<double>(problem.n) * static_cast<double>(problem.k);
 }
 
@@ -268,9 +282,8 @@ double compulsory_bytes(const Problem& problem) {
   const auto n = static_cast<double>(problem.n);
   const auto k = static_cast<double>(problem.k);
   const double c_times = problem.beta != 0.0 ? 2.0 : 1.0;
-  const double weights = is_gated(problem) ? 2 * n : n;
-  return (m * k + k * weights) * storage_bytes(problem.dtype) +
-         c_times * m * n * storage_bytes(problem.out_dtype);
+  return (m * k + products(problem) * k * n) * storage_bytes(problem.dtype) +
+         c_times * m * (is_mlp(problem) ? k : n) * storage_bytes(problem.out_dtype);
 }
 
 KernelTraits traits_of(const Problem& problem) {

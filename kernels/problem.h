@@ -28,6 +28,14 @@ std::string accepted_activations();
 // `what` names the value in the message ("--m", "m").
 Expected<std::int64_t> parse_dimension(std::string_view what, std::string_view text);
 
+// What m, n and k are called: so, or of the MLP tokens, intermediate and hidden.
+struct DimensionNames {
+  const char* m;
+  const char* n;
+  const char* k;
+};
+DimensionNames dimension_names(std::string_view family);
+
 // Bytes of one stored element: 2 for bf16 and fp16, 4 for tf32 and fp32.
 int storage_bytes(DType dtype);
 
@@ -40,6 +48,10 @@ bool b_is_k_major(Layout layout);
 
 // Whether C = activation(A * B) .* (A * Up): two matrices of weights, and no alpha or beta.
 bool is_gated(const Problem& problem);
+// Whether it is an MLP, which takes two kernels (stages.h).
+bool is_mlp(const Problem& problem);
+// Whether it is one or the other.
+bool has_activation(const Problem& problem);
 
 // Validates every field and fills leading dimensions that are 0. bad_input names the field.
 Expected<Problem> checked(Problem problem);
@@ -67,11 +79,13 @@ int row_alignment(std::int64_t leading_dimension, DType dtype);
 // " exact_fp32" where that is asked for, and with " activation=silu" where the family is gated.
 std::string problem_key(const Problem& problem);
 
-// "4096x4096x4096 bf16 tn", with only the unusual parts added.
+// "4096x4096x4096 bf16 tn", with only the unusual parts added; of an MLP, "geglu_mlp 100 tokens
+// 512x1524 bf16 tn" (hidden x intermediate).
 std::string describe(const Problem& problem);
 
 // 2 m n k, and the bytes of A, B and C that must cross DRAM at least once (C twice if beta != 0).
-// Of a gated family, both products and both matrices of weights.
+// Of a gated family, both products and both matrices of weights; of an MLP, all three, and no
+// intermediate.
 double flops(const Problem& problem);
 double compulsory_bytes(const Problem& problem);
 

@@ -56,8 +56,8 @@ Expected<Choice> choose_given(const std::string& text, const Request& request,
                               const DeviceSpec& device, const lookup::Bounds& bounds) {
   Choice choice;
   for (const Problem& problem : request.problems) {
-    const auto plan = search::make_plan(problem, device, *bounds.space, bounds.limits);
-    const auto config = choose_config("--config", text, *request.family, plan ? &*plan : nullptr);
+    const auto config =
+        choose_for("--config", text, problem, device, bounds);
     if (!config) return tl::unexpected(config.error());
     choice.items.push_back({problem, *config});
     choice.matches.emplace_back("given");

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "autotune/cli/config_choice.h"
-#include "kernels/problem.h"
-#include "search/plan.h"
+#include "kernels/stages.h"
 
 namespace autotune::cli {
 namespace {
@@ -18,7 +17,7 @@ constexpr std::string_view kFlag = "--baseline";
 // "mma", "mma:block_m=64"; also a slip such as "mna:block_m=64", which is told as one.
 bool looks_like_config(const std::string& text, const Family& family) {
   const std::size_t colon = text.find(':');
-  return find_kernel(family, text.substr(0, colon)) != nullptr ||
+  return find_kernel(stage_of(family, 0), text.substr(0, colon)) != nullptr ||
          (colon != std::string::npos && !std::filesystem::exists(text));
 }
 
@@ -69,8 +68,8 @@ Expected<void> add_baselines(const BenchBaseline& baseline, const Family& family
                              std::vector<tune::BenchItem>& items) {
   for (tune::BenchItem& item : items) {
     if (!baseline.config.empty()) {
-      const auto plan = search::make_plan(item.problem, device, *bounds.space, bounds.limits);
-      const auto config = choose_config(kFlag, baseline.config, family, plan ? &*plan : nullptr);
+      const auto config =
+          choose_for(kFlag, baseline.config, item.problem, device, bounds);
       if (!config) return tl::unexpected(config.error());
       item.baseline = *config;
     } else if (baseline.winners) {

@@ -23,7 +23,7 @@
 #include "autotune/io/load.h"
 #include "autotune/io/tuned_text.h"
 #include "kernels/kernel.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "kernels/sha256.h"
 
 namespace autotune::cli {
@@ -49,7 +49,7 @@ bool is_current(const cache::TrialRecord& trial, const DeviceSpec& device) {
   const Family* family = find_family(trial.problem.family);
   if (family == nullptr) return false;
   const auto config = parse_config(trial.key.config, *family);
-  return config && source_hash(*config, traits_of(trial.problem), device) == trial.key.source_hash;
+  return config && source_hash(*config, trial.problem, device) == trial.key.source_hash;
 }
 
 // What can stand in configs/tuned, by GPU name; warns of what cannot.
@@ -166,7 +166,7 @@ Expected<Import> read_import(const std::string& file) {
     cache::TrialRecord trial;
     trial.problem = entry.problem;
     trial.key = {problem_key(entry.problem), fingerprint(*device), entry.config,
-                 source_hash(*config, traits_of(entry.problem), *device), kImported};
+                 source_hash(*config, entry.problem, *device), kImported};
     trial.predicted = config->kernel->resources(*config, entry.problem, *device, 0);
     trial.measurement.median_us = entry.median_us;
     import.winners.push_back({std::move(trial)});

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "autotune/lookup/answer.h"
 #include "autotune/types.h"
 #include "kernels/kernel.h"
 #include "search/plan.h"
@@ -15,5 +16,10 @@ namespace autotune::cli {
 // option's name before it.
 Expected<Config> choose_config(std::string_view option, const std::string& text,
                                const Family& family, const search::Plan* plan);
+
+// The same for a problem, with the plan that it has within `bounds`; of one with several stages,
+// the stages' configs joined.
+Expected<Config> choose_for(std::string_view option, const std::string& text, const Problem& problem,
+                            const DeviceSpec& device, const lookup::Bounds& bounds);
 
 }  // namespace autotune::cli

@@ -1,7 +1,9 @@
 // `autotune explain`: one config's resources term by term, what it breaks, and what would fit.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "autotune/cli/command.h"
 #include "autotune/cli/config_choice.h"
@@ -9,11 +11,62 @@
 #include "autotune/cli/explanation.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/text.h"
-#include "kernels/problem.h"
+#include "autotune/io/builtin.h"
+#include "kernels/stages.h"
 #include "search/plan.h"
 
 namespace autotune::cli {
 namespace {
+
+// One kernel's config; whether it fits.
+struct Explained {
+  io::ExplainJson json;
+  bool fits = false;
+};
+
+// `config` empty: the default.
+Expected<Explained> explain_one(const std::string& text, const Problem& problem,
+                                const DeviceSpec& device, const search::Space& space,
+                                const search::Limits& limits, Output& output) {
+  // A config is explained also where nothing fits; then there is no nearest one to name.
+  const auto plan = search::make_plan(problem, device, space, limits);
+  if (!plan && (plan.error().code != ErrorCode::nothing_fits || text.empty())) {
+    return tl::unexpected(plan.error());
+  }
+  const search::Plan* found = plan ? &*plan : nullptr;
+  const auto config =
+      text.empty() ? Expected<Config>(found->default_config().config)
+                   : choose_config("--config", text, *find_family(problem.family), found);
+  if (!config) return tl::unexpected(config.error());
+  const std::string refusal = config->kernel->unsupported(traits_of(problem), device);
+  if (!refusal.empty()) {
+    return fail(ErrorCode::nothing_fits,
+                fmt::format("{} cannot run {} on {}: {}", config->kernel->name(), describe(problem),
+                            device.name, refusal));
+  }
+  const Explanation e = explain(*config, problem, device, limits, found);
+  output.text(
+      fmt::format("{}\non {} for {}\n", to_string(e.config), e.device.name, titled(problem)));
+  output.text(parameters_text(e.config));
+  output.text(resources_text(e));
+  output.text("\n");
+  output.result(verdicts_text(e));
+  output.text(time_text(e));
+  output.text(nearest_text(e));
+  return Explained{json_of(e), e.fits()};
+}
+
+// What is to be explained of each stage: the parts of a joined config; one alone is the first's.
+std::vector<std::string> parts_of(const std::string& config, std::size_t stages) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= config.size();) {
+    const std::size_t joint = std::min(config.find(kJoint, begin), config.size());
+    parts.push_back(config.substr(begin, joint - begin));
+    begin = joint + kJoint.size();
+  }
+  if (config.empty()) parts.resize(stages);
+  return parts;
+}
 
 Expected<int> run(const Options& options, Output& output) {
   const auto request = read_request(options);
@@ -25,35 +78,28 @@ Expected<int> run(const Options& options, Output& output) {
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
   const Problem& problem = request->problems.front();
-
-  // A config is explained also where nothing fits; then there is no nearest one to name.
-  const auto plan = search::make_plan(problem, device->spec, *space, *limits);
-  if (!plan && (plan.error().code != ErrorCode::nothing_fits || options.config.empty())) {
-    return tl::unexpected(plan.error());
-  }
-  const search::Plan* found = plan ? &*plan : nullptr;
-  const auto config = options.config.empty()
-                          ? Expected<Config>(found->default_config().config)
-                          : choose_config("--config", options.config, *request->family, found);
-  if (!config) return tl::unexpected(config.error());
-  const std::string refusal = config->kernel->unsupported(traits_of(problem), device->spec);
-  if (!refusal.empty()) {
-    return fail(ErrorCode::nothing_fits,
-                fmt::format("{} cannot run {} on {}: {}", config->kernel->name(), describe(problem),
-                            device->spec.name, refusal));
+  const std::vector<std::string> parts = parts_of(options.config, stage_count(problem));
+  if (parts.size() > stage_count(problem)) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--config: {} configs for a problem that takes {}", parts.size(),
+                            counted(static_cast<std::int64_t>(stage_count(problem)), "kernel")));
   }
 
-  const Explanation e = explain(*config, problem, device->spec, *limits, found);
-  output.text(
-      fmt::format("{}\non {} for {}\n", to_string(e.config), e.device.name, titled(problem)));
-  output.text(parameters_text(e.config));
-  output.text(resources_text(e));
-  output.text("\n");
-  output.result(verdicts_text(e));
-  output.text(time_text(e));
-  output.text(nearest_text(e));
-  if (const auto done = output.json(json_of(e)); !done) return tl::unexpected(done.error());
-  return e.fits() ? kExitDone : kExitNothingFits;
+  io::ExplainStagesJson document;
+  bool fit = true;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Problem stage = stage_of(problem, i);
+    if (i > 0) output.text("\n");
+    const auto explained = explain_one(parts[i], stage, device->spec,
+                                       *io::space_for(stage.family, &*space), *limits, output);
+    if (!explained) return tl::unexpected(explained.error());
+    document.stages.push_back(explained->json);
+    fit = fit && explained->fits;
+  }
+  const auto done = stage_count(problem) == 1 ? output.json(document.stages.front())
+                                              : output.json(document);
+  if (!done) return tl::unexpected(done.error());
+  return fit ? kExitDone : kExitNothingFits;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace autotune::cli {
 // As typed; empty or false where not given.
 struct Options {
   std::string family, suite;
-  std::string m, n, k, lda, ldb, ldc;
+  std::string m, n, k, lda, ldb, ldc, tokens, hidden, intermediate;
   std::string dtype, out_dtype, layout, alpha, beta, mode, activation;
   bool exact_fp32 = false;
   std::string device, gpu_spec;

@@ -13,7 +13,8 @@
 #include "autotune/cli/plan_text.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/text.h"
-#include "kernels/problem.h"
+#include "autotune/io/builtin.h"
+#include "kernels/stages.h"
 #include "search/plan.h"
 
 namespace autotune::cli {
@@ -49,6 +50,15 @@ class SuiteTable {
                 {"default config", Table::Align::left}}};
 };
 
+// A problem with several stages has a plan for each.
+std::vector<Problem> stages_of(const std::vector<Problem>& problems) {
+  std::vector<Problem> stages;
+  for (const Problem& problem : problems) {
+    for (std::size_t i = 0; i < stage_count(problem); ++i) stages.push_back(stage_of(problem, i));
+  }
+  return stages;
+}
+
 Expected<int> run(const Options& options, Output& output) {
   const auto request = read_request(options);
   if (!request) return tl::unexpected(request.error());
@@ -62,18 +72,20 @@ Expected<int> run(const Options& options, Output& output) {
   if (!device) return tl::unexpected(device.error());
 
   const Interrupt interrupt;
-  auto auditor = PlanAuditor::create(*wanted, device->spec, *space, *limits, output);
+  auto auditor = PlanAuditor::create(*wanted, device->spec, *limits, output);
   if (!auditor) return tl::unexpected(auditor.error());
 
   const bool suite = !request->suite.empty();
   const bool whole = !suite || output.verbose();
   io::PlanJson document{device->spec.name, std::nullopt, {}};
-  if (suite) document.suite = request->suite;
+  const bool rows = suite || !request->family->stages.empty();
+  if (rows) document.suite = request->suite;
   SuiteTable table;
   std::optional<Error> first;
-  for (const Problem& problem : request->problems) {
+  for (const Problem& problem : stages_of(request->problems)) {
     if (interrupt.flag()) return kExitInterrupted;
-    const auto plan = search::make_plan(problem, device->spec, *space, *limits);
+    const search::Space& own = *io::space_for(problem.family, &*space);
+    const auto plan = search::make_plan(problem, device->spec, own, *limits);
     if (!plan) {
       io::PlanRowJson& row = document.rows.emplace_back();
       row.problem = problem;
@@ -86,7 +98,7 @@ Expected<int> run(const Options& options, Output& output) {
     table.add(*plan);
     if (whole) print_whole(*plan, device->spec, output);
     if (output.quiet()) output.result(document.rows.back().default_config + "\n");
-    const auto audited = auditor->audit(*plan, interrupt.flag(), document.rows.back());
+    const auto audited = auditor->audit(*plan, own, interrupt.flag(), document.rows.back());
     if (!audited) return tl::unexpected(audited.error());
   }
   if (!whole)
@@ -106,6 +118,7 @@ const Command kPlanCommand = {
     "  autotune plan gemm --m 4096 --n 4096 --k 4096 --device 'NVIDIA Thor' --compile 200 --audit "
     "200\n"
     "  autotune plan gemm --m 100 --n 1524 --k 512 --device nvidia-l40s --max-smem 32768\n"
+    "  autotune plan geglu_mlp --tokens 100 --hidden 512 --intermediate 1524 --device nvidia-h200\n"
     "  autotune plan --suite gemm --device nvidia-h200 --exclude 'mma:stages=2' --json plan.json",
     kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kPlan | kJobs | kSeed | kOutput,
     run,

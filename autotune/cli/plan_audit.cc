@@ -60,9 +60,9 @@ Expected<AuditRequest> read_audit(const Options& options) {
 }
 
 Expected<PlanAuditor> PlanAuditor::create(const AuditRequest& request, const DeviceSpec& device,
-                                          const search::Space& space, const search::Limits& limits,
+                                          const search::Limits& limits,
                                           Output& output) {
-  PlanAuditor auditor(request, device, space, limits, output);
+  PlanAuditor auditor(request, device, limits, output);
   if (!request.any()) return auditor;
   auto executable = worker::find_executable({});
   if (!executable) return tl::unexpected(executable.error());
@@ -74,12 +74,13 @@ Expected<PlanAuditor> PlanAuditor::create(const AuditRequest& request, const Dev
   return auditor;
 }
 
-Expected<void> PlanAuditor::audit(const search::Plan& plan, const std::atomic<bool>& stop,
+Expected<void> PlanAuditor::audit(const search::Plan& plan, const search::Space& space,
+                       const std::atomic<bool>& stop,
                                   io::PlanRowJson& row) {
   if (!request_.any()) return {};
   StatusLine line(output_);
   const auto report = tune::audit(
-      plan, device_, space_, limits_, request_.options, *pool_, memo_,
+      plan, device_, space, limits_, request_.options, *pool_, memo_,
       [&](std::int64_t done, std::int64_t total) {
         line.draw(fmt::format("compiled {}/{} for {}", done, total, device_.limits.arch));
       },

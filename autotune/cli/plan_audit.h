@@ -30,26 +30,26 @@ class PlanAuditor {
  public:
   // Starts nothing where nothing was asked for. Errors: no_compiler, failed.
   static Expected<PlanAuditor> create(const AuditRequest& request, const DeviceSpec& device,
-                                      const search::Space& space, const search::Limits& limits,
+                                      const search::Limits& limits,
                                       Output& output);
 
   // Prints what was found and fills the row's `compile` and `audit`.
-  Expected<void> audit(const search::Plan& plan, const std::atomic<bool>& stop,
+  Expected<void> audit(const search::Plan& plan, const search::Space& space,
+                       const std::atomic<bool>& stop,
                        io::PlanRowJson& row);
 
   // No audit so far found anything.
   bool clean() const { return clean_; }
 
  private:
-  PlanAuditor(const AuditRequest& request, const DeviceSpec& device, const search::Space& space,
+  PlanAuditor(const AuditRequest& request, const DeviceSpec& device,
               const search::Limits& limits, Output& output)
-      : request_(request), device_(device), space_(space), limits_(limits), output_(output) {}
+      : request_(request), device_(device), limits_(limits), output_(output) {}
 
   void print(const search::Plan& plan, const tune::AuditReport& report);
 
   AuditRequest request_;
   const DeviceSpec& device_;
-  const search::Space& space_;
   const search::Limits& limits_;
   Output& output_;
   std::optional<worker::CompilePool> pool_;

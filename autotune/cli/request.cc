@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -11,6 +12,7 @@
 #include "autotune/io/load.h"
 #include "autotune/lookup/ladder.h"
 #include "kernels/problem.h"
+#include "kernels/stages.h"
 
 namespace autotune::cli {
 namespace {
@@ -51,24 +53,55 @@ Expected<TimingMode> read_mode(const std::string& text) {
   return bad(fmt::format("--mode: '{}' is not one of cold, hot", text));
 }
 
-Expected<void> fill_dimensions(const Options& options, Problem& problem) {
+// Which options give a problem its dimensions.
+struct Dimensions {
+  DimensionNames names;
+  std::string Options::*m;
+  std::string Options::*n;
+  std::string Options::*k;
+};
+constexpr Dimensions kPlain{{"m", "n", "k"}, &Options::m, &Options::n, &Options::k};
+constexpr Dimensions kMlp{{"tokens", "intermediate", "hidden"},
+                          &Options::tokens,
+                          &Options::intermediate,
+                          &Options::hidden};
+const Dimensions& dimensions_of(const Family& family) {
+  return family.stages.empty() ? kPlain : kMlp;
+}
+
+Expected<void> fill_dimensions(const Options& options, const Family& family, Problem& problem) {
   struct Dimension {
-    const char* flag;
+    const char* name;
     const std::string& text;
     std::int64_t& value;
     bool needed;
   };
+  const Dimensions& own = dimensions_of(family);
+  const Dimensions& foreign = family.stages.empty() ? kMlp : kPlain;
+  for (const auto& [name, member] : {std::pair{foreign.names.m, foreign.m},
+                                     {foreign.names.n, foreign.n},
+                                     {foreign.names.k, foreign.k}}) {
+    if ((options.*member).empty()) continue;
+    return bad(fmt::format("--{} does not go with the family {}: its dimensions are --{}, --{} and "
+                           "--{}",
+                           name, family.name, own.names.m, own.names.n, own.names.k));
+  }
   const Dimension dimensions[] = {
-      {"--m", options.m, problem.m, true},        {"--n", options.n, problem.n, true},
-      {"--k", options.k, problem.k, true},        {"--lda", options.lda, problem.lda, false},
-      {"--ldb", options.ldb, problem.ldb, false}, {"--ldc", options.ldc, problem.ldc, false},
+      {own.names.m, options.*own.m, problem.m, true},
+      {own.names.n, options.*own.n, problem.n, true},
+      {own.names.k, options.*own.k, problem.k, true},
+      {"lda", options.lda, problem.lda, false},
+      {"ldb", options.ldb, problem.ldb, false},
+      {"ldc", options.ldc, problem.ldc, false},
   };
   for (const Dimension& dimension : dimensions) {
+    const std::string flag = fmt::format("--{}", dimension.name);
     if (dimension.text.empty()) {
       if (!dimension.needed) continue;
-      return bad(fmt::format("{} is missing: a problem needs --m, --n and --k", dimension.flag));
+      return bad(fmt::format("{} is missing: a problem needs --{}, --{} and --{}", flag, own.names.m,
+                             own.names.n, own.names.k));
     }
-    const auto value = parse_dimension(dimension.flag, dimension.text);
+    const auto value = parse_dimension(flag, dimension.text);
     if (!value) return tl::unexpected(value.error());
     dimension.value = *value;
   }
@@ -125,7 +158,7 @@ Expected<void> fill_scalars(const Options& options, Problem& problem) {
 Expected<Problem> read_problem(const Options& options, const Family& family) {
   Problem problem;
   problem.family = family.name;
-  if (const auto done = fill_dimensions(options, problem); !done) {
+  if (const auto done = fill_dimensions(options, family, problem); !done) {
     return tl::unexpected(done.error());
   }
   if (const auto done = fill_types(options, problem); !done) return tl::unexpected(done.error());
@@ -133,20 +166,25 @@ Expected<Problem> read_problem(const Options& options, const Family& family) {
   return checked(std::move(problem));
 }
 
-// --m FIRST..LAST, one problem for each rung. The other options are read as for one.
+// --m FIRST..LAST (--tokens of an MLP), one problem for each rung. The other options are read as
+// for one.
 Expected<std::vector<Problem>> read_ladder(const Options& options, const Family& family,
                                            std::size_t dots) {
-  const auto first = parse_dimension("--m", options.m.substr(0, dots));
+  const Dimensions& names = dimensions_of(family);
+  const std::string& range = options.*names.m;
+  const std::string flag = fmt::format("--{}", names.names.m);
+  const auto first = parse_dimension(flag, range.substr(0, dots));
   if (!first) return tl::unexpected(first.error());
-  const auto last = parse_dimension("--m", options.m.substr(dots + 2));
+  const auto last = parse_dimension(flag, range.substr(dots + 2));
   if (!last) return tl::unexpected(last.error());
   if (*first > *last) {
-    return bad(fmt::format("--m: {} is an empty range; the smaller number comes first", options.m));
+    return bad(
+        fmt::format("{}: {} is an empty range; the smaller number comes first", flag, range));
   }
   std::vector<Problem> problems;
   for (const std::int64_t m : lookup::ladder(*first, *last)) {
     Options rung = options;
-    rung.m = std::to_string(m);
+    rung.*names.m = std::to_string(m);
     auto problem = read_problem(rung, family);
     if (!problem) return tl::unexpected(problem.error());
     problems.push_back(*std::move(problem));
@@ -160,6 +198,9 @@ Expected<void> refuse_beside_suite(const Options& options) {
       {"--m", options.m},
       {"--n", options.n},
       {"--k", options.k},
+      {"--tokens", options.tokens},
+      {"--hidden", options.hidden},
+      {"--intermediate", options.intermediate},
       {"--lda", options.lda},
       {"--ldb", options.ldb},
       {"--ldc", options.ldc},
@@ -221,12 +262,13 @@ Expected<Request> read_request(const Options& options, Ladder ladder) {
   }
   const auto family = family_named(options.family);
   if (!family) return tl::unexpected(family.error());
-  if (const auto dots = options.m.find(".."); dots != std::string::npos) {
+  const Dimensions& names = dimensions_of(**family);
+  const std::string& rows = options.*names.m;
+  if (const auto dots = rows.find(".."); dots != std::string::npos) {
     if (ladder == Ladder::refused) {
-      return bad(
-          fmt::format("--m: {} is several problems, which tune, bench and bundle take; give "
-                      "one number here",
-                      options.m));
+      return bad(fmt::format(
+          "--{}: {} is several problems, which tune, bench and bundle take; give one number here",
+          names.names.m, rows));
     }
     auto problems = read_ladder(options, **family, dots);
     if (!problems) return tl::unexpected(problems.error());
@@ -260,14 +302,18 @@ Expected<search::Limits> read_limits(const Options& options, const Family& famil
 }
 
 Expected<search::Space> read_space(const Options& options, const Family& family) {
+  const Family& first = stage_of(family, 0);
   if (options.space.empty()) {
-    if (const search::Space* space = io::default_space(family.name)) return *space;
+    if (const search::Space* space = io::default_space(first.name)) return *space;
     return bad(
-        fmt::format("no search space is built in for {}; give one with --space FILE", family.name));
+        fmt::format("no search space is built in for {}; give one with --space FILE", first.name));
   }
   auto space = io::load_space(options.space);
   if (!space) return tl::unexpected(space.error());
-  if (space->family != family.name) {
+  const bool serves = space->family == first.name ||
+                      std::any_of(family.stages.begin(), family.stages.end(),
+                                  [&](const Family* stage) { return stage->name == space->family; });
+  if (!serves) {
     return bad(fmt::format("--space {} is of the family {}, not {}", options.space, space->family,
                            family.name));
   }

@@ -70,6 +70,11 @@ Expected<Wanted> read_wanted(const Options& options, const Family& family) {
   const auto seed = read_seed(options);
   if (!seed) return tl::unexpected(seed.error());
   wanted.sweep.seed = *seed;
+  if (!family.stages.empty()) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("sweep measures single kernels: name {} or {} in place of {}",
+                            family.stages[0]->name, family.stages[1]->name, family.name));
+  }
   auto limits = read_limits(options, family);
   if (!limits) return tl::unexpected(limits.error());
   wanted.sweep.limits = *std::move(limits);

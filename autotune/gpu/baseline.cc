@@ -4,24 +4,25 @@
 
 #include <array>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "autotune/gpu/cublas_product.h"
 #include "autotune/gpu/statistics.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 
 namespace autotune::gpu {
 namespace {
 
 constexpr std::size_t kProbes = 5;
 
-// A way to compute the problem by products of one shape, one after the other.
+// A way to compute the problem, or its first stage, by products of one shape, one after the other.
 struct Form {
   CublasProduct product;
   std::vector<DevicePointers> launches;
   const char* behind = "";  // in the name: what becomes of the products
-  // Of gated families: where the products of the first weights lie, and of the second.
+  // Where there is an activation: where the products of the first weights lie, and of the second.
   Matrix gate{};
   DeviceAddress up = 0;
 };
@@ -40,16 +41,22 @@ struct Baseline::Impl {
   Workbench& bench;
   Problem problem;
   TimingMode mode;
-  Matrix output;  // of gated families
   CublasHandles handles;
-  DeviceMemory products;  // of gated families, before the gate
+  Matrix gated;           // where the elementwise kernel writes
+  DeviceMemory products;  // before the gate
+  DeviceMemory intermediate;  // of an MLP
+  // Of an MLP, from the intermediate to the output, and the candidate for it.
+  std::optional<CublasProduct> down;
+  DevicePointers down_at;
+  int down_heuristic = -1;
   std::vector<Form> forms;
   Candidate chosen;
   int timed = 0;
 
   Expected<void> add_form(const Problem& product, std::vector<DevicePointers> launches,
                           const char* behind);
-  Expected<void> add_gated_forms(const DevicePointers& at);
+  Expected<void> add_gated_forms(const Problem& gate, const DevicePointers& at);
+  Expected<void> add_mlp(Timer& timer, const DevicePointers& at);
   Expected<void> run(const Candidate& candidate, void* stream) const;
   Expected<void> try_candidate(Timer& timer, Operands& operands, Candidate candidate);
 };
@@ -64,8 +71,9 @@ Expected<void> Baseline::Impl::add_form(const Problem& product,
 
 // Both products one after the other, or, where the weights lie one behind the other along n, as one
 // of twice the columns. Then an elementwise kernel.
-Expected<void> Baseline::Impl::add_gated_forms(const DevicePointers& at) {
-  output = {at.c, problem.out_dtype, problem.m, problem.n, problem.ldc, 1};
+Expected<void> Baseline::Impl::add_gated_forms(const Problem& problem,
+                                               const DevicePointers& at) {
+  gated = {at.c, problem.out_dtype, problem.m, problem.n, problem.ldc, 1};
   const std::int64_t element = storage_bytes(problem.out_dtype);
   const std::int64_t one = (problem.m * problem.n * element + 255) / 256 * 256;
   auto memory = DeviceMemory::allocate(static_cast<std::size_t>(2 * one));
@@ -96,14 +104,59 @@ Expected<void> Baseline::Impl::add_gated_forms(const DevicePointers& at) {
   return {};
 }
 
+// Both products into an intermediate, and from there the fastest product down, found by itself.
+Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
+  const Problem first = stage_of(problem, 0);
+  const Problem second = stage_of(problem, 1);
+  const std::int64_t bytes = first.m * first.ldc * storage_bytes(first.out_dtype);
+  auto memory = DeviceMemory::allocate(static_cast<std::size_t>(bytes));
+  if (!memory) return tl::unexpected(memory.error());
+  intermediate = std::move(*memory);
+  DevicePointers gate_at = at;
+  gate_at.c = intermediate.address();
+  auto state = add_gated_forms(first, gate_at);
+  if (!state) return state;
+  // Numbers like those that will be there.
+  state = bench.fill_normal(
+      {intermediate.address(), first.out_dtype, first.m, first.n, first.ldc, 1}, 1.0, 0);
+  if (!state) return state;
+
+  down_at = {intermediate.address(), at.down, at.c, 0, 0, 0};
+  auto product = CublasProduct::create(handles, second);
+  if (!product) return tl::unexpected(product.error());
+  down.emplace(std::move(*product));
+  double best_us = 0;
+  for (int i = -1; i < down->heuristics(); ++i) {
+    const Subject subject{
+        [this, i](void* stream) { return down->run(handles, i, down_at, stream); }, {}, nullptr, 1};
+    if (!subject.launch(bench.stream())) {
+      if (auto alive = bench.synchronize(); !alive) return alive;
+      continue;
+    }
+    std::array<const Subject*, kProbes> order{};
+    order.fill(&subject);
+    const auto times = timer.sample(order);
+    if (!times && bench.lost()) return tl::unexpected(times.error());
+    if (!times) continue;
+    const double us = median(*times);
+    if (best_us == 0 || us < best_us) {
+      best_us = us;
+      down_heuristic = i;
+    }
+  }
+  return {};
+}
+
 Expected<void> Baseline::Impl::run(const Candidate& candidate, void* stream) const {
   const Form& form = forms[candidate.form];
   for (const DevicePointers& pointers : form.launches) {
     auto state = form.product.run(handles, candidate.heuristic, pointers, stream);
     if (!state) return state;
   }
-  if (!is_gated(problem)) return {};
-  return bench.gate(form.gate, form.up, output, problem.activation, stream);
+  if (!has_activation(problem)) return {};
+  auto state = bench.gate(form.gate, form.up, gated, problem.activation, stream);
+  if (!state || !down) return state;
+  return down->run(handles, down_heuristic, down_at, stream);
 }
 
 // Takes the candidate as the chosen one where it runs, is right and is faster. Only a lost GPU is
@@ -143,10 +196,12 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
   auto handles = CublasHandles::create(bench.stream());
   if (!handles) return tl::unexpected(handles.error());
   auto impl = std::unique_ptr<Impl>(
-      new Impl{bench, operands.problem(), mode, {}, std::move(*handles), {}, {}, {}});
+      new Impl{bench, operands.problem(), mode, std::move(*handles)});
   const DevicePointers at = operands.pointers();
-  auto state =
-      is_gated(impl->problem) ? impl->add_gated_forms(at) : impl->add_form(impl->problem, {at}, "");
+  const Problem& problem = impl->problem;
+  auto state = is_mlp(problem)     ? impl->add_mlp(timer, at)
+               : is_gated(problem) ? impl->add_gated_forms(problem, at)
+                                   : impl->add_form(problem, {at}, "");
   if (!state) return tl::unexpected(state.error());
 
   for (std::size_t form = 0; form < impl->forms.size(); ++form) {
@@ -154,6 +209,10 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
     for (int i = -1; i < heuristics; ++i) {
       std::string name = i < 0 ? "cublasGemmEx" : fmt::format("cublasLt #{}", i);
       name += impl->forms[form].behind;
+      if (impl->down) {
+        name += impl->down_heuristic < 0 ? " + cublasGemmEx"
+                                         : fmt::format(" + cublasLt #{}", impl->down_heuristic);
+      }
       state = impl->try_candidate(timer, operands, {std::move(name), form, i, 0, {}});
       if (!state) return tl::unexpected(state.error());
     }

@@ -29,9 +29,10 @@ std::int64_t cluster_of(const LaunchPlan& plan) {
   return std::int64_t{plan.cluster[0]} * plan.cluster[1] * plan.cluster[2];
 }
 
-// `attribute` must live as long as the result.
-CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream,
-                             CUlaunchAttribute& attribute) {
+using Attributes = std::array<CUlaunchAttribute, 2>;
+
+// `attributes` must live as long as the result.
+CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream, Attributes& attributes) {
   CUlaunchConfig config{};
   config.gridDimX = plan.grid[0];
   config.gridDimY = plan.grid[1];
@@ -41,13 +42,18 @@ CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream,
   config.blockDimZ = plan.block[2];
   config.sharedMemBytes = plan.smem_bytes;
   config.hStream = stream;
+  config.attrs = attributes.data();
   if (cluster_of(plan) > 1) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
     attribute.value.clusterDim.x = plan.cluster[0];
     attribute.value.clusterDim.y = plan.cluster[1];
     attribute.value.clusterDim.z = plan.cluster[2];
-    config.attrs = &attribute;
-    config.numAttrs = 1;
+  }
+  if (plan.follows) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
   }
   return config;
 }
@@ -180,8 +186,8 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
     return driver_failure(result, "cannot raise a kernel's shared memory");
 
   if (cluster_of(plan) > 1) {
-    CUlaunchAttribute attribute{};
-    const CUlaunchConfig config = configuration(plan, nullptr, attribute);
+    Attributes attributes{};
+    const CUlaunchConfig config = configuration(plan, nullptr, attributes);
     int clusters = 0;
     result = api.cuOccupancyMaxActiveClusters(&clusters, impl_->function, &config);
     if (result != CUDA_SUCCESS || clusters == 0) {
@@ -198,8 +204,8 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
 }
 
 Expected<void> LoadedKernel::launch(const LaunchPlan& plan, void* stream) const {
-  CUlaunchAttribute attribute{};
-  const CUlaunchConfig config = configuration(plan, static_cast<CUstream>(stream), attribute);
+  Attributes attributes{};
+  const CUlaunchConfig config = configuration(plan, static_cast<CUstream>(stream), attributes);
   auto params = parameters(*impl_->api, plan);
   if (!params) return tl::unexpected(params.error());
   std::array<void*, 1> arguments{params->data()};

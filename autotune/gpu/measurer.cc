@@ -14,21 +14,24 @@
 #include "autotune/gpu/launch.h"
 #include "autotune/gpu/nvml.h"
 #include "autotune/gpu/operands.h"
-#include "autotune/gpu/pairs.h"
+#include "autotune/gpu/rounds.h"
 #include "autotune/gpu/statistics.h"
 #include "autotune/gpu/timer.h"
+#include "kernels/stages.h"
 
 namespace autotune::gpu {
 namespace {
 
-constexpr std::size_t kKeptKernels = 16;
+constexpr std::size_t kKeptKernels = 48;
 constexpr std::chrono::milliseconds kCoolDown{300};
 // A GPU that idles lowers its clock, and takes some milliseconds of work to raise it again.
 constexpr std::chrono::milliseconds kIdle{20};
 constexpr std::chrono::milliseconds kWarmUp{25};
-// Before a rested comparison: so much longer than the one before it took.
+// Behind each burst of a rested comparison: so much longer than it took.
 constexpr int kRestPerWork = 2;
-constexpr std::chrono::milliseconds kLongestRest{200};
+constexpr std::chrono::milliseconds kLongestRest{100};
+// Launches of a comparison in a row, at least a round.
+constexpr std::size_t kBurst = 16;
 using Clock = std::chrono::steady_clock;
 
 // What became of a request that did not get as far as a time.
@@ -67,6 +70,20 @@ struct Timed {
   double reference_us = 0;
 };
 
+// A comparison on its way.
+struct Field {
+  TimingMode mode;
+  std::optional<Baseline> baseline;
+  std::vector<Subject> subjects;   // those that are timed
+  std::vector<std::size_t> sides;  // which of the reply each of them is
+  worker::CompareReply reply;
+
+  void note(const Correctness& found) {
+    reply.sides.back().measurement.result_error = found.error;
+    reply.sides.back().measurement.max_error_ratio = found.max_ratio;
+  }
+};
+
 struct KeptKernel {
   std::string cubin;
   std::string entry;
@@ -82,7 +99,7 @@ struct Measurer::Impl {
   std::optional<Operands> operands;
   std::list<KeptKernel> kernels;  // most recently used first
   Clock::time_point last_busy{};
-  Clock::time_point rested_at{};  // from the last comparison
+  Clock::time_point rested_at{};  // from the last burst of a comparison
 
   explicit Impl(Workbench made) : bench(std::move(made)), nvml(bench.gpu().uuid) {}
 
@@ -91,13 +108,18 @@ struct Measurer::Impl {
   }
   Result<void> prepare_operands(const Problem& problem, std::uint64_t seed);
   Result<const LoadedKernel*> kernel(const std::string& cubin, const std::string& entry);
-  Result<Subject> subject(const std::string& config, const std::string& cubin, int max_sms);
+  Result<Config> config(const std::string& text) const;
+  Result<void> reserve(const Config& config, int max_sms);
+  Result<Subject> subject(const worker::Contender& contender, int max_sms);
   Result<Correctness> check(const Subject& subject);
   Result<void> warm_up();
   Result<std::vector<double>> sample(std::span<const Subject* const> order);
   Result<Subject> in_mode(Subject subject, TimingMode mode);
   Result<Timed> time(const Subject& subject, const StopRule& rule, const Subject* reference);
   Result<Timed> measure(const worker::MeasureRequest& request);
+  Result<void> add_contenders(const worker::CompareRequest& request, Field& field);
+  Result<void> add_baseline(Field& field);
+  Result<void> time(const worker::CompareRequest& request, Field& field);
   Result<worker::CompareReply> compare(const worker::CompareRequest& request);
 };
 
@@ -134,31 +156,57 @@ Result<const LoadedKernel*> Measurer::Impl::kernel(const std::string& cubin,
   return &kernels.front().kernel;
 }
 
-// The config's launch on the current operands, after the driver has agreed to it.
-Result<Subject> Measurer::Impl::subject(const std::string& config_text, const std::string& cubin,
-                                        int max_sms) {
-  const Problem& problem = operands->problem();
-  const DeviceSpec& device = bench.gpu().spec;
-  const Family* family = find_family(problem.family);
-  if (family == nullptr) return refuse(fmt::format("unknown family '{}'", problem.family));
-  auto config = parse_config(config_text, *family);
-  if (!config) return refuse(config.error().message);
-  const HostTwin& twin = *config->kernel;
-  auto loaded = kernel(cubin, std::string(twin.entry()));
-  if (!loaded) return tl::unexpected(loaded.error());
-  const Resources wanted = twin.resources(*config, problem, device, max_sms);
-  if (auto reserved = operands->reserve_workspace(bench, wanted.workspace_bytes); !reserved) {
+Result<Config> Measurer::Impl::config(const std::string& text) const {
+  const std::string& name = operands->problem().family;
+  const Family* family = find_family(name);
+  if (family == nullptr) return refuse(fmt::format("unknown family '{}'", name));
+  auto parsed = parse_config(text, *family);
+  if (!parsed) return refuse(parsed.error().message);
+  return *parsed;
+}
+
+Result<void> Measurer::Impl::reserve(const Config& config, int max_sms) {
+  const std::int64_t bytes =
+      workspace_of(config, operands->problem(), bench.gpu().spec, max_sms).bytes;
+  if (auto reserved = operands->reserve_workspace(bench, bytes); !reserved) {
     Failure lack = failure(reserved.error());
-    lack.verdict = Verdict{Rule::memory, wanted.workspace_bytes, bench.free_bytes()};
+    lack.verdict = Verdict{Rule::memory, bytes, bench.free_bytes()};
     return tl::unexpected(std::move(lack));
   }
-  const LaunchPlan plan = twin.launch_plan(*config, problem, device, operands->pointers(), max_sms);
-  auto verdict = (*loaded)->prepare(plan);
-  if (!verdict) return tl::unexpected(failure(verdict.error()));
-  if (*verdict) {
-    return tl::unexpected(Failure{Outcome::launch_failed, **verdict, describe(**verdict, device)});
+  return {};
+}
+
+// The config's launches on the current operands, after the driver has agreed to them.
+Result<Subject> Measurer::Impl::subject(const worker::Contender& contender, int max_sms) {
+  const Problem& problem = operands->problem();
+  const DeviceSpec& device = bench.gpu().spec;
+  const auto whole = config(contender.config);
+  if (!whole) return tl::unexpected(whole.error());
+  if (auto reserved = reserve(*whole, max_sms); !reserved) {
+    return tl::unexpected(reserved.error());
   }
-  return Subject{[kernel = *loaded, plan](void* stream) { return kernel->launch(plan, stream); },
+  std::vector<std::pair<const LoadedKernel*, LaunchPlan>> launches;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Config own = stage_of(*whole, i);
+    const std::string& cubin = i == 0 ? contender.cubin : contender.second_cubin;
+    auto loaded = kernel(cubin, std::string(own.kernel->entry()));
+    if (!loaded) return tl::unexpected(loaded.error());
+    const LaunchPlan plan = stage_launch(*whole, problem, i, device, operands->pointers(), max_sms);
+    auto verdict = (*loaded)->prepare(plan);
+    if (!verdict) return tl::unexpected(failure(verdict.error()));
+    if (*verdict) {
+      return tl::unexpected(
+          Failure{Outcome::launch_failed, **verdict, describe(**verdict, device)});
+    }
+    launches.emplace_back(*loaded, plan);
+  }
+  return Subject{[launches = std::move(launches)](void* stream) {
+                   Expected<void> state;
+                   for (const auto& [loaded, plan] : launches) {
+                     if (state) state = loaded->launch(plan, stream);
+                   }
+                   return state;
+                 },
                  [this](void*) { return operands->restore(bench); }, nullptr, 1};
 }
 
@@ -244,11 +292,11 @@ Result<Timed> Measurer::Impl::measure(const worker::MeasureRequest& request) {
     return tl::unexpected(ready.error());
   }
   const auto reference_subject = [&] {
-    return subject(request.reference, request.reference_cubin, options.max_sms);
+    return subject({request.reference, request.reference_cubin, {}}, options.max_sms);
   };
   // The workspace moves when it grows, so the reference has asked for its own before.
   const bool has_reference = !request.reference.empty() && reference_subject();
-  auto cold = subject(request.config, request.cubin, options.max_sms);
+  auto cold = subject({request.config, request.cubin, {}}, options.max_sms);
   if (!cold) return tl::unexpected(cold.error());
   auto result = check(*cold);
   if (!result) return tl::unexpected(result.error());
@@ -271,83 +319,109 @@ Result<Timed> Measurer::Impl::measure(const worker::MeasureRequest& request) {
   return figures;
 }
 
+// A contender that does not run or is wrong stays behind; only a lost GPU ends the comparison.
+Result<void> Measurer::Impl::add_contenders(const worker::CompareRequest& request, Field& field) {
+  const int max_sms = request.options.max_sms;
+  // The workspace moves when it grows, so all have asked for theirs before any takes its address.
+  for (const worker::Contender& each : request.contenders) {
+    if (const auto parsed = config(each.config)) static_cast<void>(reserve(*parsed, max_sms));
+  }
+  for (const worker::Contender& each : request.contenders) {
+    worker::Side& side = field.reply.sides.emplace_back();
+    const auto stay_behind = [&](const Failure& failed) {
+      side.outcome = failed.outcome;
+      side.verdict = failed.verdict;
+      side.log = failed.log;
+      return bench.lost() ? Result<void>(tl::unexpected(failed)) : Result<void>();
+    };
+    auto made = subject(each, max_sms);
+    auto found = made ? check(*made) : Result<Correctness>(tl::unexpected(made.error()));
+    if (found && !found->ok) {
+      found = tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
+    }
+    if (found) {
+      field.note(*found);
+      made = in_mode(std::move(*made), field.mode);
+    }
+    if (!found || !made) {
+      if (auto state = stay_behind(found ? made.error() : found.error()); !state) return state;
+      continue;
+    }
+    field.subjects.push_back(std::move(*made));
+    field.sides.push_back(field.reply.sides.size() - 1);
+  }
+  return {};
+}
+
+Result<void> Measurer::Impl::add_baseline(Field& field) {
+  if (auto warm = warm_up(); !warm) return warm;
+  auto chosen = Baseline::choose(bench, *timer, *operands, field.mode);
+  if (!chosen) return tl::unexpected(failure(chosen.error()));
+  field.baseline.emplace(std::move(*chosen));
+  field.reply.baseline = field.baseline->name();
+  field.reply.baseline_candidates = field.baseline->candidates();
+  field.reply.sides.emplace_back();
+  field.note(field.baseline->result());
+  auto made = in_mode(Subject{field.baseline->launch(),
+                              [this](void*) { return operands->restore(bench); }, nullptr, 1},
+                      field.mode);
+  if (!made) return tl::unexpected(made.error());
+  field.subjects.push_back(std::move(*made));
+  field.sides.push_back(field.reply.sides.size() - 1);
+  return {};
+}
+
+Result<void> Measurer::Impl::time(const worker::CompareRequest& request, Field& field) {
+  const std::size_t count = field.subjects.size();
+  Rounds rounds(count, {static_cast<std::size_t>(std::max(request.rounds, 1)),
+                        static_cast<std::size_t>(
+                            std::max({request.most_rounds, request.rounds, 1})),
+                        request.sustain_s});
+  const ClockState before = nvml.read();
+  const Clock::time_point start = Clock::now();
+  while (true) {
+    const std::vector<std::size_t> order = rounds.next(kBurst, Clock::now() - start);
+    if (order.empty()) break;
+    if (request.rested) std::this_thread::sleep_until(rested_at);
+    const Clock::time_point burst = Clock::now();
+    for (std::size_t done = 0; done < order.size(); done += Timer::kMostAtOnce) {
+      const std::vector<std::size_t> now(
+          order.begin() + static_cast<std::ptrdiff_t>(done),
+          order.begin() + static_cast<std::ptrdiff_t>(
+                              std::min(done + Timer::kMostAtOnce, order.size())));
+      std::vector<const Subject*> launches;
+      for (const std::size_t side : now) launches.push_back(&field.subjects[side]);
+      auto times = sample(launches);
+      if (!times) return tl::unexpected(times.error());
+      rounds.take(now, *times);
+    }
+    rested_at =
+        last_busy + std::min<Clock::duration>(kRestPerWork * (last_busy - burst), kLongestRest);
+  }
+  const ClockState after = nvml.read();
+  for (std::size_t i = 0; i < count; ++i) {
+    worker::Side& side = field.reply.sides[field.sides[i]];
+    summarise(rounds.samples(i), side.measurement);
+    side.measurement.sm_mhz = after.sm_mhz;
+    side.measurement.throttled = before.throttled || after.throttled;
+    const Rounds::Ratio ratio = rounds.ratio(i);
+    side.ratio = ratio.median;
+    side.ratio_lo = ratio.interval.lo;
+    side.ratio_hi = ratio.interval.hi;
+  }
+  return {};
+}
+
 Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareRequest& request) {
-  worker::CompareReply reply;
   if (auto ready = prepare_operands(request.problem, request.options.seed); !ready) {
     return tl::unexpected(ready.error());
   }
-  // The workspace moves when it grows, so both have asked for theirs before either takes its
-  // address.
-  if (!request.baseline) {
-    auto second = subject(request.config_b, request.cubin_b, request.options.max_sms);
-    if (!second) return tl::unexpected(second.error());
-  }
-  const bool sustained = request.sustain_s > 0;
-  const TimingMode mode = sustained ? TimingMode::hot : request.problem.mode;
-  std::optional<Baseline> baseline;
-  std::array<Subject, 2> sides;
-  const std::array<Measurement*, 2> figures{&reply.a, &reply.b};
-  for (std::size_t side = 0; side < 2; ++side) {
-    const bool ours = side == 0 || !request.baseline;
-    Correctness correctness;
-    if (ours) {
-      auto made = subject(side == 0 ? request.config_a : request.config_b,
-                          side == 0 ? request.cubin_a : request.cubin_b, request.options.max_sms);
-      if (!made) return tl::unexpected(made.error());
-      auto checked_result = check(*made);
-      if (!checked_result) return tl::unexpected(checked_result.error());
-      correctness = *checked_result;
-      if (!correctness.ok) {
-        return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, correctness.what});
-      }
-      sides[side] = std::move(*made);
-    } else {
-      if (auto warm = warm_up(); !warm) return tl::unexpected(warm.error());
-      auto chosen = Baseline::choose(bench, *timer, *operands, mode);
-      if (!chosen) return tl::unexpected(failure(chosen.error()));
-      baseline.emplace(std::move(*chosen));
-      correctness = baseline->result();
-      reply.name_b = baseline->name();
-      reply.candidates_b = baseline->candidates();
-      sides[side] = Subject{baseline->launch(), [this](void*) { return operands->restore(bench); },
-                            nullptr, 1};
-    }
-    figures[side]->result_error = correctness.error;
-    figures[side]->max_error_ratio = correctness.max_ratio;
-    auto timed = in_mode(std::move(sides[side]), mode);
-    if (!timed) return tl::unexpected(timed.error());
-    sides[side] = std::move(*timed);
-  }
-  if (!request.baseline) reply.name_b = request.config_b;
-
-  const ClockState before = nvml.read();
-  Pairs pairs({static_cast<std::size_t>(std::max(request.pairs, 1)),
-               static_cast<std::size_t>(std::max({request.most_pairs, request.pairs, 1})),
-               request.sustain_s});
-  if (request.rested) std::this_thread::sleep_until(rested_at);
-  const Clock::time_point start = Clock::now();
-  while (true) {
-    const std::vector<int> order = pairs.next(Timer::kMostAtOnce, Clock::now() - start);
-    if (order.empty()) break;
-    std::vector<const Subject*> launches;
-    for (const int side : order) launches.push_back(&sides[static_cast<std::size_t>(side)]);
-    auto times = sample(launches);
-    if (!times) return tl::unexpected(times.error());
-    pairs.take(order, *times);
-  }
-  rested_at =
-      last_busy + std::min<Clock::duration>(kRestPerWork * (last_busy - start), kLongestRest);
-  const ClockState after = nvml.read();
-  for (std::size_t side = 0; side < 2; ++side) {
-    summarise(pairs.samples(static_cast<int>(side)), *figures[side]);
-    figures[side]->sm_mhz = after.sm_mhz;
-    figures[side]->throttled = before.throttled || after.throttled;
-  }
-  const Pairs::Ratio ratio = pairs.ratio();
-  reply.ratio = ratio.median;
-  reply.ratio_lo = ratio.interval.lo;
-  reply.ratio_hi = ratio.interval.hi;
-  return reply;
+  Field field{request.sustain_s > 0 ? TimingMode::hot : request.problem.mode, {}, {}, {}, {}};
+  auto state = add_contenders(request, field);
+  if (state && request.baseline) state = add_baseline(field);
+  if (state && !field.subjects.empty()) state = time(request, field);
+  if (!state) return tl::unexpected(state.error());
+  return std::move(field.reply);
 }
 
 Measurer::Measurer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

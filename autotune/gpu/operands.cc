@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/problem.h"
+#include "kernels/stages.h"
 
 namespace autotune::gpu {
 namespace {
@@ -29,10 +30,20 @@ std::int64_t b_bytes(const Problem& p) {
 // From the first matrix of weights to the second: one behind the other, where rows permit it.
 std::int64_t up_offset(const Problem& p) { return round_up(b_bytes(p), 16); }
 std::int64_t weights_bytes(const Problem& p) {
-  return b_bytes(p) + (is_gated(p) ? up_offset(p) : 0);
+  return b_bytes(p) + (has_activation(p) ? up_offset(p) : 0);
 }
+// Of the weights of the second stage.
+std::int64_t down_bytes(const Problem& p) {
+  return is_mlp(p) ? p.n * p.k * storage_bytes(p.dtype) : 0;
+}
+std::int64_t intermediate_bytes(const Problem& p) {
+  return is_mlp(p) ? p.m * p.n * storage_bytes(default_out_dtype(p.dtype)) : 0;
+}
+std::int64_t columns(const Problem& p) { return stage_of(p, stage_count(p) - 1).n; }  // of the output
 std::int64_t c_bytes(const Problem& p) { return p.m * p.ldc * storage_bytes(p.out_dtype); }
-std::int64_t reference_bytes(const Problem& p) { return p.m * p.n * storage_bytes(p.out_dtype); }
+std::int64_t reference_bytes(const Problem& p) {
+  return p.m * columns(p) * storage_bytes(p.out_dtype);
+}
 
 Matrix matrix_a(const Problem& p, DeviceAddress address) {
   const bool k_major = a_is_k_major(p.layout);
@@ -43,7 +54,7 @@ Matrix matrix_b(const Problem& p, DeviceAddress address) {
   return {address, p.dtype, p.k, p.n, k_major ? 1 : p.ldb, k_major ? p.ldb : 1};
 }
 Matrix matrix_c(const Problem& p, DeviceAddress address, std::int64_t row_stride) {
-  return {address, p.out_dtype, p.m, p.n, row_stride, 1};
+  return {address, p.out_dtype, p.m, columns(p), row_stride, 1};
 }
 
 // One thing after another; the first failure stops the rest.
@@ -54,8 +65,9 @@ struct Steps {
     if (state) state = step();
     return *this;
   }
-  Steps& allocate(DeviceMemory& memory, std::int64_t bytes) {
+  Steps& allocate(DeviceMemory& memory, std::int64_t bytes) {  // nothing for 0
     return then([&]() -> Expected<void> {
+      if (bytes == 0) return {};
       auto made = DeviceMemory::allocate(static_cast<std::size_t>(bytes));
       if (!made) return tl::unexpected(made.error());
       memory = std::move(*made);
@@ -68,8 +80,8 @@ struct Steps {
 
 std::int64_t Operands::bytes_for(const Problem& p) {
   const std::int64_t output = round_up(c_bytes(p), 256) + 2 * kGuardBytes;
-  return a_bytes(p) + weights_bytes(p) + output + reference_bytes(p) +
-         (p.beta != 0 ? c_bytes(p) : 0);
+  return a_bytes(p) + weights_bytes(p) + down_bytes(p) + output + reference_bytes(p) +
+         intermediate_bytes(p) + (p.beta != 0 ? c_bytes(p) : 0);
 }
 
 Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uint64_t seed) {
@@ -85,6 +97,7 @@ Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uin
   Steps steps;
   steps.allocate(made.a_, a_bytes(p))
       .allocate(made.b_, weights_bytes(p))
+      .allocate(made.down_, down_bytes(p))
       .allocate(made.c_, round_up(c_bytes(p), 256) + 2 * kGuardBytes)
       .allocate(made.reference_, reference_bytes(p));
   if (reads_c) steps.allocate(made.pristine_, c_bytes(p));
@@ -92,29 +105,54 @@ Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uin
       .then([&] { return bench.fill_bytes(made.b_.address(), kPoison, made.b_.bytes()); })
       .then([&] { return bench.fill_normal(matrix_a(p, made.a_.address()), 1.0, key); })
       .then([&] { return bench.fill_normal(matrix_b(p, made.b_.address()), scale, key + 1); });
-  const DeviceAddress up = is_gated(p) ? made.pointers().up : 0;
-  if (is_gated(p)) {
-    steps.then([&] { return bench.fill_normal(matrix_b(p, up), scale, key + 3); });
+  if (has_activation(p)) {
+    steps.then(
+        [&] { return bench.fill_normal(matrix_b(p, made.pointers().up), scale, key + 3); });
+  }
+  if (is_mlp(p)) {
+    const double down_scale = 1.0 / std::sqrt(static_cast<double>(p.n));
+    steps.then([&] {
+      return bench.fill_normal(matrix_b(stage_of(p, 1), made.down_.address()), down_scale, key + 2);
+    });
   }
   if (reads_c) {
     const DeviceAddress address = made.pristine_.address();
     steps.then([&] { return bench.fill_bytes(address, kPoison, made.pristine_.bytes()); })
         .then([&] { return bench.fill_normal(matrix_c(p, address, p.ldc), 1.0, key + 2); });
   }
-  steps.then([&] {
-    return bench.reference({matrix_a(p, made.a_.address()), matrix_b(p, made.b_.address()),
-                            matrix_c(p, made.pristine_.address(), p.ldc),
-                            matrix_c(p, made.reference_.address(), p.n), p.alpha, p.beta, up,
-                            is_gated(p) ? std::optional(p.activation) : std::nullopt});
-  });
+  steps.then([&] { return made.compute_reference(bench); });
   steps.then([&]() -> Expected<void> {
-    auto sums = bench.compare(matrix_c(p, 0, p.n), made.reference_.address(), 1, 1);
+    auto sums = bench.compare(matrix_c(p, 0, columns(p)), made.reference_.address(), 1, 1);
     if (!sums) return tl::unexpected(sums.error());
-    made.reference_rms_ = sums->reference_norm / std::sqrt(static_cast<double>(p.m) * p.n);
+    const double elements = static_cast<double>(p.m) * static_cast<double>(columns(p));
+    made.reference_rms_ = sums->reference_norm / std::sqrt(elements);
     return {};
   });
   if (!steps.state) return tl::unexpected(steps.state.error());
   return made;
+}
+
+// Stage by stage, each rounded as it is stored.
+Expected<void> Operands::compute_reference(Workbench& bench) const {
+  DeviceMemory intermediate;
+  Steps steps;
+  steps.allocate(intermediate, intermediate_bytes(problem_));
+  const StageWorkspace where{};
+  DevicePointers at = pointers();
+  at.workspace = intermediate.address();
+  at.c = reference_.address();
+  for (std::size_t i = 0; i < stage_count(problem_); ++i) {
+    const Problem stage = stage_of(problem_, i);
+    const DevicePointers own = stage_pointers(problem_, i, at, where);
+    steps.then([&] {
+      return bench.reference({matrix_a(stage, own.a), matrix_b(stage, own.b),
+                              matrix_c(stage, pristine_.address(), stage.ldc),
+                              matrix_c(stage, own.c, stage.n), stage.alpha, stage.beta, own.up,
+                              is_gated(stage) ? std::optional(stage.activation) : std::nullopt});
+    });
+  }
+  // The intermediate goes when it has been read.
+  return steps.then([&] { return bench.synchronize(); }).state;
 }
 
 bool Operands::serve(const Problem& checked, std::uint64_t seed) const {
@@ -129,8 +167,8 @@ Matrix Operands::output() const {
 
 DevicePointers Operands::pointers() const {
   const std::uint64_t up =
-      is_gated(problem_) ? b_.address() + static_cast<std::uint64_t>(up_offset(problem_)) : 0;
-  return {a_.address(), b_.address(), output().address, workspace_.address(), up};
+      has_activation(problem_) ? b_.address() + static_cast<std::uint64_t>(up_offset(problem_)) : 0;
+  return {a_.address(), b_.address(), output().address, workspace_.address(), up, down_.address()};
 }
 
 Expected<void> Operands::reserve_workspace(Workbench& bench, std::int64_t bytes) {
@@ -169,7 +207,8 @@ Expected<Correctness> Operands::verify(Workbench& bench) const {
   const auto whole = static_cast<std::int64_t>(c_.bytes());
   auto before = bench.count_touched(c_.address(), 1, 0, 0, kGuardBytes);
   auto after = bench.count_touched(c_.address(), 1, 0, kGuardBytes + inside, whole);
-  auto gaps = bench.count_touched(output().address, problem_.m, row, problem_.n * element, row);
+  auto gaps =
+      bench.count_touched(output().address, problem_.m, row, columns(problem_) * element, row);
   for (const auto* counted : {&before, &after, &gaps}) {
     if (!*counted) return tl::unexpected(counted->error());
   }
@@ -182,7 +221,7 @@ Expected<Correctness> Operands::verify(Workbench& bench) const {
   result.complete = sums->bad == 0;
   if (sums->bad > 0) {
     result.what = fmt::format("{} of {} elements are NaN, infinite or were never written",
-                              sums->bad, problem_.m * problem_.n);
+                              sums->bad, problem_.m * columns(problem_));
   } else if (*before + *after > 0) {
     result.what =
         fmt::format("{} bytes before and {} behind the output were overwritten", *before, *after);

@@ -22,7 +22,8 @@ struct Correctness {
 class Operands {
  public:
   // Makes A = N(0, 1), B = N(0, 1) / sqrt(k), C = N(0, 1) where beta != 0, and the reference; a
-  // gated family's second weights are as B and follow it at once, if that is aligned to 16 bytes.
+  // gated family's second weights are as B and follow it at once, if that is aligned to 16 bytes;
+  // the weights of an MLP's second stage are N(0, 1) / sqrt(intermediate).
   // Gaps between rows hold NaN. failed where the memory does not suffice.
   static Expected<Operands> create(Workbench& bench, const Problem& checked, std::uint64_t seed);
   // Bytes of device memory that create() takes.
@@ -46,12 +47,14 @@ class Operands {
 
  private:
   Matrix output() const;
+  Expected<void> compute_reference(Workbench& bench) const;
 
   Problem problem_;
   std::uint64_t seed_ = 0;
   Bounds bounds_{};
   DeviceMemory a_;
   DeviceMemory b_;
+  DeviceMemory down_;
   DeviceMemory c_;         // guard, m x ldc, guard
   DeviceMemory pristine_;  // m x ldc as c_ starts, where beta != 0
   DeviceMemory reference_;

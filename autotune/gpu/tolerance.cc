@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/problem.h"
+#include "kernels/stages.h"
 
 namespace autotune::gpu {
 namespace {
@@ -42,14 +43,31 @@ double accumulation_bound(DType dtype, double k) {
   return dtype == DType::fp32 ? 4e-8 * std::sqrt(k) : 1.3e-8 * k;
 }
 
-}  // namespace
+// The largest of up to 1e9 elements' errors is about 6 standard deviations; of as many products of
+// two of them, such as dg u, 20.
+constexpr double kTail = 8;
+constexpr double kGatedTail = 24;
+
+// What is wrong with the intermediate is as wrong in the output, relative to it, and the second
+// stage adds its own.
+Bounds bounds_of_mlp(const Problem& problem) {
+  const Bounds first = bounds_for(stage_of(problem, 0));
+  Bounds bounds = bounds_for(stage_of(problem, 1));
+  bounds.frobenius += first.frobenius;
+  bounds.atol = kTail * bounds.frobenius;
+  bounds.rtol += first.frobenius;
+  return bounds;
+}
 
 // C = f(g) u of two products whose errors are each of relative size e: to first order f'(g) dg u +
 // f(g) du. For g and u of N(0, 1) that is sqrt(E f'^2 + E f^2) / sqrt(E f^2) = 1.41 (relu) to 1.45
 // (gelu) times e, relative to C.
 constexpr double kGatedSpread = 1.5;
 
+}  // namespace
+
 Bounds bounds_for(const Problem& problem) {
+  if (is_mlp(problem)) return bounds_of_mlp(problem);
   Bounds bounds{};
   const double own = frobenius_bound(problem.dtype);
   // fp32 inputs may be stored as bf16: then both sides' rounding decides.
@@ -57,9 +75,7 @@ Bounds bounds_for(const Problem& problem) {
   const double output = narrow ? frobenius_bound(problem.out_dtype) : 0;
   bounds.frobenius = std::max({own, output, accumulation_bound(problem.dtype, problem.k)});
   if (is_gated(problem)) bounds.frobenius *= kGatedSpread;
-  // The largest of up to 1e9 elements' errors is about 6 standard deviations; of as many products
-  // of two of them, such as dg u, 20.
-  bounds.atol = (is_gated(problem) ? 24 : 8) * bounds.frobenius;
+  bounds.atol = (is_gated(problem) ? kGatedTail : kTail) * bounds.frobenius;
   bounds.rtol = last_place(problem.out_dtype) + bounds.frobenius;
   return bounds;
 }

@@ -43,6 +43,10 @@ const DeviceSpec* find_device(std::string_view name_or_slug) {
   return nullptr;
 }
 
+const search::Space* space_for(std::string_view family, const search::Space* given) {
+  return given != nullptr && given->family == family ? given : default_space(family);
+}
+
 const search::Space* default_space(std::string_view family) {
   static const std::vector<search::Space> table = tables::spaces();
   const auto found = std::find_if(table.begin(), table.end(), [family](const search::Space& space) {

@@ -16,6 +16,8 @@ const ArchLimits* find_capability(int cc);         // nullptr where unknown
 std::span<const DeviceSpec> known_devices();       // by cc, then name
 const DeviceSpec* find_device(std::string_view name_or_slug);
 const search::Space* default_space(std::string_view family);
+// `given` where it is of that family, else the built-in one.
+const search::Space* space_for(std::string_view family, const search::Space* given);
 
 struct BuiltinText {
   std::string_view name;  // "gemm"

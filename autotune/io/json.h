@@ -56,10 +56,10 @@ struct PlanRowJson {
   std::string error;  // empty: null. Why this row has no plan
 };
 
-// {device, problem, generated, ...} for one problem; {device, rows: [...]} with `suite`.
+// {device, problem, generated, ...} for one problem; {device, suite, rows: [...]} with `suite`.
 struct PlanJson {
   std::string device;
-  std::optional<std::string> suite;  // its name; set: rows
+  std::optional<std::string> suite;  // its name; set: rows. Empty: null, the rows are stages
   std::vector<PlanRowJson> rows;     // exactly one without a suite
 };
 std::string to_json(const PlanJson& document);
@@ -110,6 +110,12 @@ struct ExplainJson {
   double nearest_predicted_us = 0;  // 0: null
 };
 std::string to_json(const ExplainJson& document);
+
+// {stages: [as above, ...]} for a problem that takes several kernels.
+struct ExplainStagesJson {
+  std::vector<ExplainJson> stages;
+};
+std::string to_json(const ExplainStagesJson& document);
 
 // --- tune ---
 

@@ -57,7 +57,7 @@ Json json_of(const VerdictJson& verdict) {
 std::string to_json(const PlanJson& plan) {
   Json body = {{"device", plan.device}};
   if (plan.suite) {
-    body["suite"] = *plan.suite;
+    body["suite"] = or_null(*plan.suite);
     body["rows"] = array_of<PlanRowJson>(plan.rows, json_of);
   } else {
     body.update(json_of(plan.rows.at(0)));
@@ -65,8 +65,10 @@ std::string to_json(const PlanJson& plan) {
   return document(body);
 }
 
-std::string to_json(const ExplainJson& explain) {
-  return document({{"device", explain.device},
+namespace {
+
+Json body_of(const ExplainJson& explain) {
+  return Json({{"device", explain.device},
                    {"problem", problem_json(explain.problem)},
                    {"config", explain.config},
                    {"fits", explain.fits},
@@ -91,6 +93,14 @@ std::string to_json(const ExplainJson& explain) {
                    {"time_terms", array_of<TimeTermJson>(explain.time_terms, json_of)},
                    {"nearest", or_null(explain.nearest)},
                    {"nearest_predicted_us", or_null(explain.nearest_predicted_us)}});
+}
+
+}  // namespace
+
+std::string to_json(const ExplainJson& explain) { return document(body_of(explain)); }
+
+std::string to_json(const ExplainStagesJson& explain) {
+  return document({{"stages", array_of<ExplainJson>(explain.stages, body_of)}});
 }
 
 }  // namespace autotune::io

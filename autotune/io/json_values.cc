@@ -5,10 +5,11 @@
 namespace autotune::io {
 
 Json problem_json(const Problem& problem) {
+  const DimensionNames names = dimension_names(problem.family);
   Json json = {{"family", problem.family},
-               {"m", problem.m},
-               {"n", problem.n},
-               {"k", problem.k},
+               {names.m, problem.m},
+               {names.n, problem.n},
+               {names.k, problem.k},
                {"dtype", to_string(problem.dtype)},
                {"out_dtype", to_string(problem.out_dtype)},
                {"layout", to_string(problem.layout)},
@@ -19,7 +20,7 @@ Json problem_json(const Problem& problem) {
                {"beta", problem.beta},
                {"mode", to_string(problem.mode)},
                {"exact_fp32", problem.exact_fp32}};
-  if (is_gated(problem)) json["activation"] = to_string(problem.activation);
+  if (has_activation(problem)) json["activation"] = to_string(problem.activation);
   return json;
 }
 

@@ -71,9 +71,10 @@ Expected<Problem> read_problem(const Json& json) {
   Members members(json);
   Problem problem;
   problem.family = members.text("family");
-  problem.m = members.integer("m");
-  problem.n = members.integer("n");
-  problem.k = members.integer("k");
+  const DimensionNames names = dimension_names(problem.family);
+  problem.m = members.integer(names.m);
+  problem.n = members.integer(names.n);
+  problem.k = members.integer(names.k);
   problem.dtype = members.choice("dtype", parse_dtype);
   problem.out_dtype = members.choice("out_dtype", parse_dtype);
   problem.layout = members.choice("layout", parse_layout);

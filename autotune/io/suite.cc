@@ -5,6 +5,7 @@
 #include "autotune/io/load.h"
 #include "autotune/io/problem_fields.h"
 #include "autotune/io/yaml_map.h"
+#include "kernels/problem.h"
 
 namespace autotune::io {
 namespace {
@@ -22,9 +23,10 @@ Expected<void> append_problems(const YamlNode& node, const std::string& origin,
                                const Defaults& defaults, std::vector<SuiteEntry>& entries) {
   YamlMap map(node, origin, "a problem");
   SuiteEntry entry{defaults.problem};
-  const auto m = map.dimensions("m");
-  const auto n = map.dimensions("n");
-  const auto k = map.dimensions("k");
+  const DimensionNames names = dimension_names(entry.problem.family);
+  const auto m = map.dimensions(names.m);
+  const auto n = map.dimensions(names.n);
+  const auto k = map.dimensions(names.k);
   if (!read_fields(map, entry.problem) && !defaults.has_out_dtype) {
     entry.problem.out_dtype = default_out_dtype(entry.problem.dtype);
   }

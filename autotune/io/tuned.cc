@@ -13,9 +13,10 @@ Expected<TunedEntry> read_entry(const YamlNode& node, const std::string& origin)
   YamlMap map(node, origin, "a winner");
   TunedEntry entry;
   const Family* family = read_family(map);
-  entry.problem.m = map.dimension("m");
-  entry.problem.n = map.dimension("n");
-  entry.problem.k = map.dimension("k");
+  const DimensionNames names = dimension_names(family != nullptr ? family->name : "");
+  entry.problem.m = map.dimension(names.m);
+  entry.problem.n = map.dimension(names.n);
+  entry.problem.k = map.dimension(names.k);
   if (!read_fields(map, entry.problem)) {
     entry.problem.out_dtype = default_out_dtype(entry.problem.dtype);
   }

@@ -41,9 +41,11 @@ Problem with_defaults(const Problem& problem) {
 std::string line_of(const TunedEntry& entry) {
   const Problem& problem = entry.problem;
   const Problem plain = with_defaults(problem);
-  std::string text = fmt::format("  - {{family: {}, m: {}, n: {}, k: {}, dtype: {}, layout: {}",
-                                 problem.family, problem.m, problem.n, problem.k,
-                                 to_string(problem.dtype), to_string(problem.layout));
+  const DimensionNames names = dimension_names(problem.family);
+  std::string text = fmt::format(
+      "  - {{family: {}, {}: {}, {}: {}, {}: {}, dtype: {}, layout: {}", problem.family, names.m,
+      problem.m, names.n, problem.n, names.k, problem.k, to_string(problem.dtype),
+      to_string(problem.layout));
   const auto add = [&text](std::string_view key, const auto& value, const auto& usual) {
     if (value != usual) text += fmt::format(", {}: {}", key, value);
   };

@@ -9,6 +9,7 @@
 #include "autotune/lookup/guess.h"
 #include "kernels/kernel.h"
 #include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "search/check.h"
 #include "search/plan.h"
 
@@ -24,8 +25,7 @@ std::optional<BestConfig> exact_from_store(const Problem& problem, const DeviceS
   const cache::KnownWinner& winner = **found;
   const auto config = usable(winner.config, problem, device, limits, true);
   if (!config) return std::nullopt;
-  const std::string& todays_hash = recollection.hash_of(*config, traits_of(problem), device);
-  if (todays_hash != winner.source_hash) return std::nullopt;
+  if (recollection.hash_of(*config, problem, device) != winner.source_hash) return std::nullopt;
   BestConfig best = as_answer(problem, device, *config, Match::exact);
   best.median_us = winner.median_us;
   return best;
@@ -46,6 +46,30 @@ std::optional<BestConfig> exact_from_tuned(const Problem& problem, const DeviceS
   return std::nullopt;
 }
 
+// The answers for its stages, joined: as good a match as the worse of them, but never an exact one,
+// for the two were not measured together.
+Expected<BestConfig> answer_by_stages(Known known, const Problem& problem, const DeviceSpec& device,
+                                      const Bounds& bounds) {
+  const Family* family = find_family(problem.family);
+  std::vector<Config> configs;
+  Match match = Match::nearest_problem;
+  std::string from;
+  for (std::size_t i = 0; i < known.stages.size(); ++i) {
+    const auto stage = answer_of(std::move(known.stages[i]), stage_of(problem, i), device, bounds);
+    if (!stage) return stage;
+    const auto config = parse_config(stage->config, stage_of(*family, i));
+    if (!config) return tl::unexpected(config.error());
+    configs.push_back(*config);
+    match = std::max(match, stage->match);
+    const std::string source =
+        stage->match == Match::exact ? describe(stage->problem) : stage->from_problem;
+    if (!source.empty()) from += (from.empty() ? "" : " and ") + source;
+  }
+  BestConfig best = as_answer(problem, device, join(configs[0], configs[1]), match);
+  if (match != Match::default_config) best.from_problem = from;
+  return best;
+}
+
 }  // namespace
 
 const std::vector<cache::KnownWinner>& Recollection::winners(const cache::Store& store,
@@ -55,8 +79,18 @@ const std::vector<cache::KnownWinner>& Recollection::winners(const cache::Store&
   return list->second;
 }
 
-const std::string& Recollection::hash_of(const Config& config, const KernelTraits& traits,
-                                         const DeviceSpec& device) {
+std::string Recollection::hash_of(const Config& config, const Problem& problem,
+                                  const DeviceSpec& device) {
+  std::vector<std::string> hashes;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    hashes.push_back(
+        hash_of_kernel(stage_of(config, i), traits_of(stage_of(problem, i)), device));
+  }
+  return joint_hash(hashes);
+}
+
+const std::string& Recollection::hash_of_kernel(const Config& config, const KernelTraits& traits,
+                                                const DeviceSpec& device) {
   const Config code = code_of(config);
   const auto [begin, end] = hashes_.equal_range(code);
   const auto known = std::find_if(
@@ -72,27 +106,35 @@ Known known_about(const Problem& problem, const DeviceSpec& device, const Source
   for (const cache::Store* store : {sources.store, sources.bundle}) {
     if (store == nullptr || sources.left_out) continue;
     if (auto best = exact_from_store(problem, device, *store, recollection, limits)) {
-      return {std::move(best), {}};
+      return {std::move(best), {}, {}};
     }
   }
   if (!sources.left_out) {
     if (auto best = exact_from_tuned(problem, device, sources.tuned, limits)) {
-      return {std::move(best), {}};
+      return {std::move(best), {}, {}};
     }
   }
-  return {std::nullopt, nearest_winners(problem, device, sources, recollection, limits)};
+  Known known;
+  if (stage_count(problem) == 1) {
+    known.nearest = nearest_winners(problem, device, sources, recollection, limits);
+    return known;
+  }
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    known.stages.push_back(known_about(stage_of(problem, i), device, sources, limits));
+  }
+  return known;
 }
 
 Expected<BestConfig> answer_of(Known known, const Problem& problem, const DeviceSpec& device,
                                const Bounds& bounds) {
   if (known.exact) return *std::move(known.exact);
+  if (!known.stages.empty()) return answer_by_stages(std::move(known), problem, device, bounds);
   return choose(problem, device, known.nearest, bounds);
 }
 
 Expected<search::Candidate> default_candidate(const Problem& problem, const DeviceSpec& device,
                                               const Bounds& bounds) {
-  const search::Space* space =
-      bounds.space != nullptr ? bounds.space : io::default_space(problem.family);
+  const search::Space* space = io::space_for(problem.family, bounds.space);
   if (space == nullptr) {
     return fail(ErrorCode::bad_input, "no search space is built in for " + problem.family);
   }

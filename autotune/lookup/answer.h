@@ -35,8 +35,8 @@ class Recollection {
  public:
   const std::vector<cache::KnownWinner>& winners(const cache::Store& store,
                                                  const std::string& family);
-  const std::string& hash_of(const Config& config, const KernelTraits& traits,
-                             const DeviceSpec& device);
+  // source_hash() of stages.h.
+  std::string hash_of(const Config& config, const Problem& problem, const DeviceSpec& device);
 
  private:
   std::map<std::pair<const cache::Store*, std::string>, std::vector<cache::KnownWinner>> winners_;
@@ -44,6 +44,8 @@ class Recollection {
     KernelTraits traits;
     std::string hash;
   };
+  const std::string& hash_of_kernel(const Config& config, const KernelTraits& traits,
+                                    const DeviceSpec& device);
   std::unordered_multimap<Config, Hashed, ConfigHash> hashes_;
 };
 
@@ -79,6 +81,7 @@ Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
 struct Known {
   std::optional<BestConfig> exact;
   std::vector<Guess> nearest;
+  std::vector<Known> stages;  // of a problem with several that is not known as a whole
 };
 Known known_about(const Problem& problem, const DeviceSpec& device, const Sources& sources,
                   const search::Limits& limits);

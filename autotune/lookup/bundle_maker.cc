@@ -5,7 +5,7 @@
 
 #include "autotune/lookup/cubin_source.h"
 #include "autotune/lookup/kernel.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 
 namespace autotune::lookup {
 namespace {
@@ -22,7 +22,7 @@ std::optional<cache::WinnerRecord> builtin_winner(const Problem& problem,
   cache::WinnerRecord winner;
   winner.trial.problem = problem;
   winner.trial.key = {problem_key(problem), fingerprint(device), best->config,
-                      source_hash(*config, traits_of(problem), device), ""};
+                      source_hash(*config, problem, device), ""};
   winner.trial.measurement.median_us = best->median_us;
   return winner;
 }
@@ -41,27 +41,39 @@ Expected<void> put_winner(cache::Store& into, const Problem& problem, const Devi
   return into.crown(*winner);
 }
 
-// The code of row.best into the bundle; notes where it came from.
-Expected<void> put_code(cache::Store& into, BundleRow& row, const DeviceSpec& device,
-                        const cache::Store* cache,
-                        const std::function<void(const BestConfig&)>& compiling) {
-  const Problem& problem = row.best.problem;
-  const auto config = KernelMaker::config_of(row.best, problem, device);
-  if (!config) return tl::unexpected(config.error());
-  if (const auto there = stored_code(into, *config, problem, device)) {
+// The code of one kernel of row.best into the bundle; notes where it came from.
+Expected<void> put_kernel(cache::Store& into, BundleRow& row, const Config& config,
+                          const Problem& problem, const DeviceSpec& device,
+                          const cache::Store* cache,
+                          const std::function<void(const BestConfig&)>& compiling) {
+  if (const auto there = stored_code(into, config, problem, device)) {
     row.compiler = there->key.compiler;
     return {};
   }
-  auto code = cache != nullptr ? stored_code(*cache, *config, problem, device) : std::nullopt;
+  auto code = cache != nullptr ? stored_code(*cache, config, problem, device) : std::nullopt;
   if (!code) {
     compiling(row.best);
-    auto compiled = compiled_code(*config, problem, device);
+    auto compiled = compiled_code(config, problem, device);
     if (!compiled) return tl::unexpected(compiled.error());
     code = *std::move(compiled);
     row.compiled = true;
   }
   row.compiler = code->key.compiler;
   return into.put_cubin(code->key, code->cubin);
+}
+
+Expected<void> put_code(cache::Store& into, BundleRow& row, const DeviceSpec& device,
+                        const cache::Store* cache,
+                        const std::function<void(const BestConfig&)>& compiling) {
+  const Problem& problem = row.best.problem;
+  const auto config = KernelMaker::config_of(row.best, problem, device);
+  if (!config) return tl::unexpected(config.error());
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    auto put = put_kernel(into, row, stage_of(*config, i), stage_of(problem, i), device, cache,
+                          compiling);
+    if (!put) return put;
+  }
+  return {};
 }
 
 }  // namespace

@@ -235,3 +235,12 @@ autotune_status autotune_kernel_launch_gated(const autotune_kernel* kernel, cons
     return kernel->kernel.launch(a, b, c, stream, workspace, up);
   });
 }
+
+autotune_status autotune_kernel_launch_mlp(const autotune_kernel* kernel, const void* x,
+                                           const void* gate, const void* up, const void* down,
+                                           void* y, void* stream, void* workspace) {
+  return guarded([&]() -> Expected<void> {
+    if (auto sound = require(kernel != nullptr, "kernel"); !sound) return sound;
+    return kernel->kernel.launch(x, gate, y, stream, workspace, up, down);
+  });
+}

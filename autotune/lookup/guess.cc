@@ -9,7 +9,7 @@
 
 #include "autotune/lookup/distance.h"
 #include "autotune/lookup/ladder.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "search/plan.h"
 #include "search/transfer.h"
 
@@ -109,10 +109,14 @@ std::optional<Config> usable(const std::string& text, const Problem& problem,
   if (family == nullptr) return std::nullopt;
   const auto config = parse_config(text, *family);
   if (!config) return std::nullopt;
-  const KernelTraits traits = traits_of(problem);
-  if (!config->kernel->unsupported(traits, device).empty()) return std::nullopt;
   limits.keep_slow = limits.keep_slow || same_device;
-  if (search::check(*config, problem, traits, device, limits, nullptr)) return std::nullopt;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Problem stage = stage_of(problem, i);
+    const Config own = stage_of(*config, i);
+    const KernelTraits traits = traits_of(stage);
+    if (!own.kernel->unsupported(traits, device).empty()) return std::nullopt;
+    if (search::check(own, stage, traits, device, limits, nullptr)) return std::nullopt;
+  }
   return *config;
 }
 

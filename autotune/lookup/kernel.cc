@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "autotune/gpu/detect.h"
 #include "autotune/gpu/launch.h"
 #include "autotune/lookup/cubin_source.h"
 #include "kernels/kernel.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "search/check.h"
 
 namespace autotune {
@@ -37,7 +38,7 @@ struct Kernel::Impl {
   DeviceSpec device;
   Config config;
   std::int64_t workspace_bytes;
-  gpu::LoadedKernel loaded;
+  std::vector<gpu::LoadedKernel> loaded;  // by stage
 };
 
 namespace lookup {
@@ -50,30 +51,50 @@ Expected<Config> KernelMaker::config_of(const BestConfig& best, const Problem& p
   }
   const auto config = parse_config(best.config, *family);
   if (!config) return config;
-  const KernelTraits traits = traits_of(problem);
-  const std::string refusal = config->kernel->unsupported(traits, device);
-  if (!refusal.empty()) {
-    return fail(ErrorCode::nothing_fits,
-                fmt::format("{} cannot run {}: {}", best.config, describe(problem), refusal));
-  }
   search::Limits limits;
   limits.keep_slow = true;
-  if (const auto verdict = search::check(*config, problem, traits, device, limits, nullptr)) {
-    return fail(ErrorCode::nothing_fits, search::describe(*verdict, *config, device));
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Problem stage = stage_of(problem, i);
+    const Config own = stage_of(*config, i);
+    const KernelTraits traits = traits_of(stage);
+    const std::string refusal = own.kernel->unsupported(traits, device);
+    if (!refusal.empty()) {
+      return fail(ErrorCode::nothing_fits,
+                  fmt::format("{} cannot run {}: {}", to_string(own), describe(stage), refusal));
+    }
+    if (const auto verdict = search::check(own, stage, traits, device, limits, nullptr)) {
+      return fail(ErrorCode::nothing_fits, search::describe(*verdict, own, device));
+    }
   }
   return config;
 }
 
-Expected<Kernel> KernelMaker::make(const std::string& image, const Config& config,
+Expected<Kernel> KernelMaker::make(std::span<const std::string> images, const Config& config,
                                    const Problem& problem, const DeviceSpec& device) {
-  auto loaded = gpu::LoadedKernel::load(image, config.kernel->entry());
-  if (!loaded) return tl::unexpected(loaded.error());
-  const auto verdict = loaded->prepare(config.kernel->launch_plan(config, problem, device, {}, 0));
-  if (!verdict) return tl::unexpected(verdict.error());
-  if (*verdict) return fail(ErrorCode::failed, search::describe(**verdict, config, device));
-  const Resources resources = config.kernel->resources(config, problem, device, 0);
+  std::vector<gpu::LoadedKernel> kernels;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Config own = stage_of(config, i);
+    auto loaded = gpu::LoadedKernel::load(images[i], own.kernel->entry());
+    if (!loaded) return tl::unexpected(loaded.error());
+    const auto verdict = loaded->prepare(stage_launch(config, problem, i, device, {}, 0));
+    if (!verdict) return tl::unexpected(verdict.error());
+    if (*verdict) return fail(ErrorCode::failed, search::describe(**verdict, own, device));
+    kernels.push_back(*std::move(loaded));
+  }
+  const std::int64_t workspace = workspace_of(config, problem, device, 0).bytes;
   return Kernel(std::make_unique<Kernel::Impl>(
-      Kernel::Impl{problem, device, config, resources.workspace_bytes, *std::move(loaded)}));
+      Kernel::Impl{problem, device, config, workspace, std::move(kernels)}));
+}
+
+Expected<Kernel> KernelMaker::make(const Config& config, const Problem& problem,
+                                   const DeviceSpec& device, const CodeOf& code_of) {
+  std::vector<std::string> images;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    auto image = code_of(stage_of(config, i), stage_of(problem, i));
+    if (!image) return tl::unexpected(image.error());
+    images.push_back(*std::move(image));
+  }
+  return make(images, config, problem, device);
 }
 
 }  // namespace lookup
@@ -97,35 +118,54 @@ Expected<Kernel> Kernel::load(const BestConfig& best, const BestOptions& options
   const auto config = lookup::KernelMaker::config_of(best, *problem, device);
   if (!config) return tl::unexpected(config.error());
 
-  auto cubin = lookup::cubin_of(options.cache, *config, *problem, device, false);
-  if (!cubin) return tl::unexpected(cubin.error());
-  auto kernel = lookup::KernelMaker::make(cubin->image, *config, *problem, device);
-  if (kernel || !cubin->cached || kernel.error().code == ErrorCode::no_gpu) return kernel;
-  // The driver refused what was stored.
-  cubin = lookup::cubin_of(options.cache, *config, *problem, device, true);
-  if (!cubin) return tl::unexpected(cubin.error());
-  return lookup::KernelMaker::make(cubin->image, *config, *problem, device);
+  bool stored = false;
+  const auto made = [&](bool afresh) {
+    return lookup::KernelMaker::make(
+        *config, *problem, device,
+        [&](const Config& own, const Problem& stage) -> Expected<std::string> {
+          auto cubin = lookup::cubin_of(options.cache, own, stage, device, afresh);
+          if (!cubin) return tl::unexpected(cubin.error());
+          stored = stored || cubin->cached;
+          return std::move(cubin->image);
+        });
+  };
+  auto kernel = made(false);
+  // The driver may have refused what was stored.
+  if (kernel || !stored || kernel.error().code == ErrorCode::no_gpu) return kernel;
+  return made(true);
 }
 
 Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* stream, void* workspace,
-                              const void* up) const {
-  const DevicePointers pointers{address_of(a), address_of(b), address_of(c), address_of(workspace),
-                                address_of(up)};
-  if (auto sound = check_pointer("a", pointers.a); !sound) return sound;
-  if (auto sound = check_pointer("b", pointers.b); !sound) return sound;
-  if (auto sound = check_pointer("c", pointers.c); !sound) return sound;
-  if (is_gated(impl_->problem)) {
-    if (auto sound = check_pointer("up", pointers.up); !sound) return sound;
-  } else if (up != nullptr) {
-    return fail(ErrorCode::bad_input,
-                fmt::format("launch: up is for gated families, not for {}", impl_->problem.family));
+                              const void* up, const void* down) const {
+  const DevicePointers at{address_of(a),         address_of(b),  address_of(c),
+                          address_of(workspace), address_of(up), address_of(down)};
+  const Problem& problem = impl_->problem;
+  const struct {
+    const char* name;
+    std::uint64_t address;
+    bool needed;
+    bool refused;
+  } pointers[] = {
+      {"a", at.a, true, false},
+      {"b", at.b, true, false},
+      {"c", at.c, true, false},
+      {"up", at.up, has_activation(problem), !has_activation(problem)},
+      {"down", at.down, is_mlp(problem), !is_mlp(problem)},
+      {"workspace", at.workspace, impl_->workspace_bytes > 0, false},
+  };
+  for (const auto& pointer : pointers) {
+    if (pointer.refused && pointer.address != 0) {
+      return fail(ErrorCode::bad_input, fmt::format("launch: {} does not go with the family {}",
+                                                    pointer.name, problem.family));
+    }
+    if (!pointer.needed) continue;
+    if (auto sound = check_pointer(pointer.name, pointer.address); !sound) return sound;
   }
-  if (impl_->workspace_bytes > 0) {
-    if (auto sound = check_pointer("workspace", pointers.workspace); !sound) return sound;
+  for (std::size_t i = 0; i < impl_->loaded.size(); ++i) {
+    const LaunchPlan plan = stage_launch(impl_->config, problem, i, impl_->device, at, 0);
+    if (auto state = impl_->loaded[i].launch(plan, stream); !state) return state;
   }
-  return impl_->loaded.launch(
-      impl_->config.kernel->launch_plan(impl_->config, impl_->problem, impl_->device, pointers, 0),
-      stream);
+  return {};
 }
 
 std::int64_t Kernel::workspace_bytes() const { return impl_->workspace_bytes; }

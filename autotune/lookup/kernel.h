@@ -1,6 +1,8 @@
 // How a Kernel comes to be, for those who found its code.
 #pragma once
 
+#include <functional>
+#include <span>
 #include <string>
 
 #include "autotune/autotune.h"
@@ -14,10 +16,14 @@ struct KernelMaker {
   static Expected<Config> config_of(const BestConfig& best, const Problem& problem,
                                     const DeviceSpec& device);
 
-  // Loads `image` into the current context and asks the driver whether it can run as planned.
-  // Errors: no_gpu (no driver, no context), failed.
-  static Expected<Kernel> make(const std::string& image, const Config& config,
+  // Loads each stage's image into the current context and asks the driver whether it can run as
+  // planned. Errors: no_gpu (no driver, no context), failed.
+  static Expected<Kernel> make(std::span<const std::string> images, const Config& config,
                                const Problem& problem, const DeviceSpec& device);
+  // The same with the images that `code_of` has for each stage's config; its errors too.
+  using CodeOf = std::function<Expected<std::string>(const Config& config, const Problem& stage)>;
+  static Expected<Kernel> make(const Config& config, const Problem& problem,
+                               const DeviceSpec& device, const CodeOf& code_of);
 };
 
 }  // namespace autotune::lookup

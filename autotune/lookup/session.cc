@@ -40,7 +40,7 @@ Expected<void> check_bundle(const cache::BundleInfo* info, const fs::path& file,
 }  // namespace
 
 struct Session::Impl {
-  Expected<lookup::Code> compiled(const Config& config, const Problem& problem) const;
+  Expected<std::string> compiled(const Config& config, const Problem& problem) const;
 
   SessionOptions options;
   DeviceSpec device;
@@ -58,8 +58,8 @@ struct Session::Impl {
                                  }};
 };
 
-// The config is stored nowhere.
-Expected<lookup::Code> Session::Impl::compiled(const Config& config, const Problem& problem) const {
+// The image of a config that is stored nowhere, or in vain.
+Expected<std::string> Session::Impl::compiled(const Config& config, const Problem& problem) const {
   if (!options.allow_compile) {
     const std::string bundle = options.bundle.empty() ? "none" : options.bundle.string();
     return fail(ErrorCode::no_compiler,
@@ -70,8 +70,9 @@ Expected<lookup::Code> Session::Impl::compiled(const Config& config, const Probl
                             cache.empty() ? "none" : cache.string(), bundle));
   }
   auto code = lookup::compiled_code(config, problem, device);
-  if (code) libraries->keep(*code);
-  return code;
+  if (!code) return tl::unexpected(code.error());
+  libraries->keep(*code);
+  return std::move(code->cubin.image);
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -117,14 +118,20 @@ Expected<Kernel> Session::kernel(const Problem& problem) const {
   const Problem& whole = best->problem;
   const auto config = lookup::KernelMaker::config_of(*best, whole, impl_->device);
   if (!config) return tl::unexpected(config.error());
-  if (const auto stored = impl_->libraries->code(*config, whole, impl_->device)) {
-    auto kernel = lookup::KernelMaker::make(stored->cubin.image, *config, whole, impl_->device);
-    const bool refused = !kernel && kernel.error().code != ErrorCode::no_gpu;
-    if (!refused || !impl_->options.allow_compile) return kernel;
-  }
-  const auto code = impl_->compiled(*config, whole);
-  if (!code) return tl::unexpected(code.error());
-  return lookup::KernelMaker::make(code->cubin.image, *config, whole, impl_->device);
+  bool stored = false;
+  auto kernel = lookup::KernelMaker::make(
+      *config, whole, impl_->device,
+      [&](const Config& own, const Problem& stage) -> Expected<std::string> {
+        auto found = impl_->libraries->code(own, stage, impl_->device);
+        stored = stored || found;
+        if (found) return std::move(found->cubin.image);
+        return impl_->compiled(own, stage);
+      });
+  const bool refused = !kernel && kernel.error().code != ErrorCode::no_gpu;
+  if (!refused || !stored || !impl_->options.allow_compile) return kernel;
+  return lookup::KernelMaker::make(
+      *config, whole, impl_->device,
+      [&](const Config& own, const Problem& stage) { return impl_->compiled(own, stage); });
 }
 
 const std::string& Session::device() const { return impl_->device.name; }

@@ -1,11 +1,13 @@
 #include "autotune/tune/bench.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <utility>
 
 #include "autotune/tune/code.h"
 #include "autotune/tune/workers.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "search/check.h"
 
 namespace autotune::tune {
@@ -32,16 +34,11 @@ class Bench {
       BenchRow row;
       row.problem = item.problem;
       row.config = item.config;
-      needed_.push_back(check(item.problem, item.config, row));
-      Resources other;
-      if (item.baseline && row.outcome == Outcome::ok) {
-        other = check(item.problem, *item.baseline, row);
-        if (row.outcome != Outcome::ok) row.log = of_baseline(item, row.log);
-      }
-      needed_.push_back(other);
+      check(i, Side::ours, row);
+      if (item.baseline && row.outcome == Outcome::ok) check(i, Side::other, row);
       if (row.outcome == Outcome::ok) {
-        want(ours(i), item.problem, item.config);
-        if (item.baseline) want(baseline(i), item.problem, *item.baseline);
+        want(i, Side::ours);
+        if (item.baseline) want(i, Side::other);
       }
       rows_.push_back(std::move(row));
     }
@@ -64,87 +61,119 @@ class Bench {
     return fail(ErrorCode::cancelled, "stopped before every config was timed");
   }
 
-  // Numbers of an item's two sides.
-  static std::size_t ours(std::size_t item) { return 2 * item; }
-  static std::size_t baseline(std::size_t item) { return 2 * item + 1; }
+  enum class Side : std::size_t { ours, other };
 
-  static std::string of_baseline(const BenchItem& item, const std::string& log) {
-    return "the baseline " + to_string(*item.baseline) + ": " + log;
+  // Of the code of one kernel.
+  static std::uint64_t ticket(std::size_t item, Side side, std::size_t stage) {
+    return (2 * item + static_cast<std::size_t>(side)) * kMostStages + stage;
   }
 
-  // What the config needs; where it cannot run, the row says why.
-  Resources check(const Problem& problem, const Config& config, BenchRow& row) const {
-    Resources needed;
-    const KernelTraits traits = traits_of(problem);
-    const std::string refused = config.kernel->unsupported(traits, device_);
-    if (!refused.empty()) {
-      row.outcome = Outcome::pruned;
-      row.log = std::string(config.kernel->name()) + " cannot serve this problem: " + refused;
-      return needed;
+  const Config& config_of(std::size_t item, Side side) const {
+    return side == Side::ours ? items_[item].config : *items_[item].baseline;
+  }
+
+  // The row's item does not run, for this reason.
+  void refuse(std::size_t item, Side side, Outcome outcome, const std::string& why,
+              BenchRow& row) const {
+    row.outcome = outcome;
+    row.log = why;
+    if (side == Side::other) {
+      row.log = fmt::format("the baseline {}: {}", to_string(*items_[item].baseline), why);
     }
-    row.verdict = search::check(config, problem, traits, device_, limits_, &needed);
-    if (row.verdict) {
-      row.outcome = Outcome::pruned;
-      row.log = search::describe(*row.verdict, config, device_);
+  }
+
+  // What each kernel needs; where one cannot run, the row says why.
+  void check(std::size_t item, Side side, BenchRow& row) {
+    for (std::size_t i = 0; i < stage_count(row.problem); ++i) {
+      const Problem problem = stage_of(row.problem, i);
+      const Config config = stage_of(config_of(item, side), i);
+      const KernelTraits traits = traits_of(problem);
+      const std::string refused = config.kernel->unsupported(traits, device_);
+      if (!refused.empty()) {
+        refuse(item, side, Outcome::pruned,
+               std::string(config.kernel->name()) + " cannot serve this problem: " + refused, row);
+        return;
+      }
+      Resources& needed = needed_[ticket(item, side, i)];
+      row.verdict = search::check(config, problem, traits, device_, limits_, &needed);
+      if (row.verdict) {
+        refuse(item, side, Outcome::pruned, search::describe(*row.verdict, config, device_), row);
+        return;
+      }
     }
-    return needed;
   }
 
-  void want(std::size_t side, const Problem& problem, const Config& config) {
-    const KernelTraits traits = traits_of(problem);
-    code_.want(side, config, traits, source_hash(config, traits, device_));
+  void want(std::size_t item, Side side) {
+    const Problem& problem = items_[item].problem;
+    for (std::size_t i = 0; i < stage_count(problem); ++i) {
+      const KernelTraits traits = traits_of(stage_of(problem, i));
+      const Config config = stage_of(config_of(item, side), i);
+      code_.want(ticket(item, side, i), config, traits, source_hash(config, traits, device_));
+    }
   }
 
-  Expected<CodePtr> code_of(std::size_t side) {
-    while (!made_.contains(side)) {
+  Expected<CodePtr> code_of(std::uint64_t ticket) {
+    while (!made_.contains(ticket)) {
       if (stop_) return stopped();
       auto arrived = code_.poll(kTick);
       if (!arrived) return tl::unexpected(arrived.error());
       made_.insert(arrived->begin(), arrived->end());
     }
-    CodePtr code = std::move(made_.at(side));
-    made_.erase(side);
+    CodePtr code = std::move(made_.at(ticket));
+    made_.erase(ticket);
     return code;
   }
 
-  // The code of one side, or null where it cannot be launched, which the row then says.
-  Expected<CodePtr> launchable(std::size_t side, const Config& config, BenchRow& row) {
-    auto code = code_of(side);
-    if (!code) return tl::unexpected(code.error());
-    if ((*code)->outcome != Outcome::ok) {
-      row.outcome = (*code)->outcome;
-      row.log = (*code)->log;
-      return CodePtr();
+  // False where it cannot be launched, which the row then says.
+  Expected<bool> add_contender(std::size_t item, Side side, BenchRow& row,
+                               worker::CompareRequest& request) {
+    worker::Contender contender;
+    contender.config = to_string(config_of(item, side));
+    for (std::size_t i = 0; i < stage_count(row.problem); ++i) {
+      const std::uint64_t of = ticket(item, side, i);
+      const auto code = code_of(of);
+      if (!code) return tl::unexpected(code.error());
+      if ((*code)->outcome != Outcome::ok) {
+        refuse(item, side, (*code)->outcome, (*code)->log, row);
+        return false;
+      }
+      const Config config = stage_of(config_of(item, side), i);
+      const auto verdict = judge(config, needed_[of], (*code)->actual, device_);
+      if (!verdict) return tl::unexpected(verdict.error());
+      if ((row.verdict = *verdict)) {
+        refuse(item, side, Outcome::over_budget, search::describe(*row.verdict, config, device_),
+               row);
+        return false;
+      }
+      (i == 0 ? contender.cubin : contender.second_cubin) = (*code)->image;
     }
-    const auto verdict = judge(config, needed_[side], (*code)->actual, device_);
-    if (!verdict) return tl::unexpected(verdict.error());
-    if ((row.verdict = *verdict)) {
-      row.outcome = Outcome::over_budget;
-      row.log = search::describe(*row.verdict, config, device_);
-      return CodePtr();
-    }
-    return code;
+    request.contenders.push_back(std::move(contender));
+    return true;
   }
 
   Expected<void> row(std::size_t i) {
     const BenchItem& item = items_[i];
     BenchRow& row = rows_[i];
     if (row.outcome == Outcome::pruned) return {};
-    const auto code = launchable(ours(i), row.config, row);
-    if (!code) return tl::unexpected(code.error());
-    if (!*code) return {};
-    CodePtr other;
-    if (item.baseline) {
-      auto made = launchable(baseline(i), *item.baseline, row);
-      if (!made) return tl::unexpected(made.error());
-      other = *std::move(made);
-      if (!other) {
-        row.log = of_baseline(item, row.log);
-        return {};
-      }
+    worker::CompareRequest request;
+    request.id = i;
+    request.problem = row.problem;
+    for (const Side side : {Side::ours, Side::other}) {
+      if (side == Side::other && !item.baseline) continue;
+      const auto added = add_contender(i, side, row, request);
+      if (!added) return tl::unexpected(added.error());
+      if (!*added) return {};
     }
-    auto timed = options_.baseline || other ? compare(i, **code, other.get()) : measure(i, **code);
-    if (!timed) return timed;
+    if (stop_) return stopped();
+    request.baseline = options_.baseline && !item.baseline;
+    request.rounds = options_.pairs;
+    request.most_rounds = options_.most_pairs;
+    request.sustain_s = options_.sustain_s;
+    request.options.seed = options_.seed;
+    request.options.max_sms = options_.max_sms;
+    const auto reply = measurer_.compare(request);
+    if (!reply) return tl::unexpected(reply.error());
+    take(i, *reply, row);
     if (row.outcome != Outcome::ok || row.measurement.median_us <= 0) return {};
     const double floor =
         floor_us(device_, row.problem.dtype, flops(row.problem), compulsory_bytes(row.problem),
@@ -153,66 +182,28 @@ class Bench {
     return {};
   }
 
-  worker::MeasureOptions measure_options() const {
-    worker::MeasureOptions options;
-    options.seed = options_.seed;
-    options.max_sms = options_.max_sms;
-    return options;
-  }
-
-  Expected<void> measure(std::size_t i, const Code& code) {
-    BenchRow& row = rows_[i];
-    worker::MeasureRequest request;
-    request.id = i;
-    request.problem = row.problem;
-    request.config = to_string(row.config);
-    request.cubin = code.image;
-    request.actual = code.actual;
-    request.options = measure_options();
-    measurer_.submit(request);
-    while (true) {
-      if (stop_) return stopped();
-      auto reply = measurer_.poll(kTick);
-      if (!reply) return tl::unexpected(reply.error());
-      if (!*reply) continue;
-      row.outcome = (*reply)->outcome;
-      row.verdict = (*reply)->verdict;
-      row.measurement = (*reply)->measurement;
-      row.log = std::move((*reply)->log);
-      return {};
+  void take(std::size_t item, const worker::CompareReply& reply, BenchRow& row) const {
+    row.outcome = reply.outcome;
+    row.log = reply.log;
+    if (reply.outcome != Outcome::ok) return;
+    const worker::Side& ours = reply.sides.front();
+    const worker::Side& other = reply.sides.back();
+    row.measurement = ours.measurement;
+    for (const Side side : {Side::ours, Side::other}) {
+      const worker::Side& seen = side == Side::ours ? ours : other;
+      if (seen.outcome == Outcome::ok) continue;
+      row.verdict = seen.verdict;
+      refuse(item, side, seen.outcome, seen.log, row);
+      return;
     }
-  }
-
-  // With cuBLAS where there is no other config's code.
-  Expected<void> compare(std::size_t i, const Code& code, const Code* other) {
-    if (stop_) return stopped();
-    BenchRow& row = rows_[i];
-    worker::CompareRequest request;
-    request.id = i;
-    request.problem = row.problem;
-    request.config_a = to_string(row.config);
-    request.cubin_a = code.image;
-    request.baseline = other == nullptr;
-    if (other != nullptr) {
-      request.config_b = to_string(*items_[i].baseline);
-      request.cubin_b = other->image;
-    }
-    request.pairs = options_.pairs;
-    request.most_pairs = options_.most_pairs;
-    request.sustain_s = options_.sustain_s;
-    request.options = measure_options();
-    const auto reply = measurer_.compare(request);
-    if (!reply) return tl::unexpected(reply.error());
-    row.outcome = reply->outcome;
-    row.log = reply->log;
-    row.measurement = reply->a;
-    if (reply->outcome != Outcome::ok) return {};
-    row.baseline =
-        Baseline{reply->name_b, reply->b.median_us, reply->candidates_b, reply->b.result_error};
-    row.speedup = reply->ratio;
-    row.speedup_lo = reply->ratio_lo;
-    row.speedup_hi = reply->ratio_hi;
-    return {};
+    if (reply.sides.size() < 2) return;
+    const bool config = items_[item].baseline.has_value();
+    row.baseline = Baseline{config ? to_string(*items_[item].baseline) : reply.baseline,
+                            other.measurement.median_us, reply.baseline_candidates,
+                            other.measurement.result_error};
+    row.speedup = other.ratio;
+    row.speedup_lo = other.ratio_lo;
+    row.speedup_hi = other.ratio_hi;
   }
 
   const std::vector<BenchItem>& items_;
@@ -223,7 +214,8 @@ class Bench {
   const std::atomic<bool>& stop_;
   search::Limits limits_;
   std::vector<BenchRow> rows_;
-  std::vector<Resources> needed_;          // by side
+  // By ticket.
+  std::map<std::uint64_t, Resources> needed_;
   std::map<std::uint64_t, CodePtr> made_;  // code that came before its turn
 };
 

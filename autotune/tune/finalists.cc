@@ -1,8 +1,7 @@
 #include "autotune/tune/finalists.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <array>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -12,113 +11,200 @@
 namespace autotune::tune {
 namespace {
 
-// Clocks drift from trial to trial by more than configs differ, so the final is wide: as many as
-// can be timed in kTime, three at least.
+// Clocks drift from trial to trial by more than configs differ, so the final begins wide.
 constexpr std::size_t kFinalists = 16;
 constexpr std::size_t kAtLeast = 3;
 constexpr std::size_t kOfShape = 4;  // with the same tile, which differ least
-constexpr std::chrono::milliseconds kTime{1500};
 // What is further behind than this was not held back by noise.
 constexpr double kWithin = 1.1;
-// A few pairs tell who is beaten by more than kBeaten; the rest take as many as it needs.
-constexpr Pairs kFirstPairs{8, 8};
-constexpr Pairs kPairs{30, 120};
-constexpr double kBeaten = 0.01;
-// Two whose times differ by less are as good as each other.
-constexpr double kSame = 0.002;
 // These may have been timed in an earlier run.
 constexpr double kSeededWithin = 1.3;
+// Two whose times differ by less are as good as each other.
+constexpr double kSame = 0.002;
 
-void retime(Trial& trial, const Measurement& paired) {
-  trial.measurement.median_us = paired.median_us;
-  trial.measurement.relative_error = paired.relative_error;
-  trial.measurement.samples = paired.samples;
-  trial.measurement.throttled = paired.throttled;
+// Who is not behind by more than `behind`, or whose interval says that it may not be behind at all,
+// is looked at again, `most` of them. Rounds are as many as take kLookUs in all, within bounds.
+struct Stage {
+  int least_rounds;
+  int most_rounds;
+  bool rested;
+  double behind;
+  std::size_t most;
+};
+constexpr std::array<Stage, 3> kStages{{{3, 8, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
+constexpr double kLookUs = 150'000;
+constexpr int kMoreRounds = 4;  // times as many, where launches are short
+
+void retime(Trial& trial, const Measurement& timed) {
+  trial.measurement.median_us = timed.median_us;
+  trial.measurement.relative_error = timed.relative_error;
+  trial.measurement.samples = timed.samples;
+  trial.measurement.throttled = timed.throttled;
 }
 
 class Final {
  public:
   Final(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
-        std::optional<std::size_t> former_index, const Pairing& pairing)
-      : trials_(trials), default_(default_index), former_(former_index), pairing_(pairing) {}
+        std::optional<std::size_t> former_index, const Looking& looking)
+      : trials_(trials), default_(default_index), former_(former_index), looking_(looking) {}
 
   Expected<Standing> run() {
-    std::vector<std::size_t> order(trials_.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(),
-              [this](std::size_t a, std::size_t b) { return us(a) < us(b); });
-    const double within = us(order.front()) * kWithin;
-    king_ = order.front();
-    std::size_t finalists = 0;
-    std::map<Shape, std::size_t> of_shape;
-    const auto start = std::chrono::steady_clock::now();
-    for (const std::size_t each : order) {
-      if (us(each) > within || finalists == kFinalists) break;
-      if (of_shape[shape(each)]++ >= kOfShape) continue;
-      ++finalists;
-      // The default comes last, so that it and the winner are timed side by side.
-      if (each == king_ || each == former_ || each == default_) continue;
-      if (finalists > kAtLeast && std::chrono::steady_clock::now() - start > kTime) break;
-      if (auto fought = duel(each); !fought) return tl::unexpected(fought.error());
+    std::vector<std::size_t> field = entrants();
+    standing_.winner = field.front();
+    standing_.leaders = field;
+    for (const Stage& stage : kStages) {
+      if (field.size() < 2) break;
+      const auto seen = look(field, stage);
+      if (!seen) return tl::unexpected(seen.error());
+      if (seen->empty()) break;
+      judge(*seen);
+      if (stage.most > 1) field = remaining(*seen, stage);
     }
-    for (const auto& seeded : {former_, default_}) {
-      if (!seeded || *seeded == king_ || us(*seeded) > us(king_) * kSeededWithin) continue;
-      if (auto fought = duel(*seeded); !fought) return tl::unexpected(fought.error());
-    }
-    standing_.winner = king_;
-    standing_.tie = std::find(tied_.begin(), tied_.end(), king_) != tied_.end();
     standing_.lead_percent = lead_percent();
     return standing_;
   }
 
  private:
-  using Shape = std::tuple<const HostTwin*, std::int32_t, std::int32_t>;
+  struct Seen {
+    std::size_t trial;
+    double ratio;  // to the first of the look
+    double lo;
+    double hi;
+  };
+
+  using Shape = std::vector<std::tuple<const HostTwin*, std::int32_t, std::int32_t>>;
   Shape shape(std::size_t i) const {
-    const Config& config = trials_[i].config;
-    return {config.kernel, value_of(config, "block_m"), value_of(config, "block_n")};
+    Shape shape;
+    for (const Config* config = &trials_[i].config; config != nullptr; config = config->second) {
+      shape.emplace_back(config->kernel, value_of(*config, "block_m"),
+                         value_of(*config, "block_n"));
+    }
+    return shape;
   }
 
   double us(std::size_t i) const { return trials_[i].measurement.median_us; }
 
-  Expected<void> duel(std::size_t challenger) {
-    auto reply = pairing_(trials_[king_], trials_[challenger], kFirstPairs);
-    const bool open =
-        reply && *reply && (*reply)->outcome == Outcome::ok && (*reply)->ratio < 1 + kBeaten;
-    if (open) reply = pairing_(trials_[king_], trials_[challenger], kPairs);
+  // The fastest as measured, the fastest first.
+  std::vector<std::size_t> entrants() const {
+    std::vector<std::size_t> order(trials_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [this](std::size_t a, std::size_t b) { return us(a) < us(b); });
+    std::vector<std::size_t> field;
+    std::map<Shape, std::size_t> of_shape;
+    double round_us = 0;
+    for (const std::size_t each : order) {
+      const bool full = field.size() == kFinalists ||
+                        (field.size() >= kAtLeast &&
+                         round_us * kStages.front().least_rounds > kLookUs);
+      if (us(each) > us(order.front()) * kWithin || full) break;
+      if (of_shape[shape(each)]++ >= kOfShape) continue;
+      field.push_back(each);
+      round_us += us(each);
+    }
+    for (const auto& seeded : {former_, default_}) {
+      if (seeded && us(*seeded) <= us(field.front()) * kSeededWithin) add(*seeded, field);
+    }
+    return field;
+  }
+
+  static void add(std::size_t trial, std::vector<std::size_t>& field) {
+    if (std::find(field.begin(), field.end(), trial) == field.end()) field.push_back(trial);
+  }
+
+  // Those that were timed; none where that was not possible.
+  Expected<std::vector<Seen>> look(const std::vector<std::size_t>& field, const Stage& stage) {
+    std::vector<const Trial*> trials;
+    double round_us = 0;
+    for (const std::size_t each : field) {
+      trials.push_back(&trials_[each]);
+      round_us += us(each);
+    }
+    const int rounds = std::clamp(static_cast<int>(kLookUs / round_us), stage.least_rounds,
+                                  stage.most_rounds);
+    const auto reply = looking_(
+        trials, {rounds, stage.rested ? rounds * kMoreRounds : rounds, stage.rested});
     if (!reply) return tl::unexpected(reply.error());
-    if (!*reply || (*reply)->outcome != Outcome::ok) return {};
-    retime(trials_[king_], (*reply)->a);
-    retime(trials_[challenger], (*reply)->b);
-    standing_.timed_again.insert({king_, challenger});
-    const bool tie = (*reply)->ratio_lo <= 1 && (*reply)->ratio_hi >= 1;
-    const bool same = tie && std::abs((*reply)->ratio - 1) < kSame;
-    const bool challenger_wins =
-        same ? fewer_resources(trials_[challenger], trials_[king_]) : (*reply)->ratio < 1;
-    if (tie) tied_.insert(tied_.end(), {king_, challenger});
-    const std::size_t other = challenger_wins ? king_ : challenger;
-    const std::size_t best = challenger_wins ? challenger : king_;
-    king_ = other == default_ && us(best) > us(other) ? other : best;
-    return {};
+    std::vector<Seen> seen;
+    if (!*reply || (*reply)->outcome != Outcome::ok) return seen;
+    for (std::size_t i = 0; i < std::min(field.size(), (*reply)->sides.size()); ++i) {
+      const worker::Side& side = (*reply)->sides[i];
+      if (side.outcome != Outcome::ok) continue;
+      retime(trials_[field[i]], side.measurement);
+      standing_.timed_again.insert(field[i]);
+      seen.push_back({field[i], side.ratio, side.ratio_lo, side.ratio_hi});
+    }
+    std::stable_sort(seen.begin(), seen.end(),
+                     [](const Seen& a, const Seen& b) { return a.ratio < b.ratio; });
+    return seen;
+  }
+
+  // Whether it may be as fast as the best: no more than `best` allows, by the interval.
+  static bool may_equal(const Seen& each, const Seen& best) {
+    return each.lo <= best.hi && best.lo <= each.hi && each.lo <= best.ratio;
+  }
+
+  void judge(const std::vector<Seen>& seen) {
+    const Seen& best = seen.front();
+    standing_.winner = best.trial;
+    standing_.tie = false;
+    standing_.leaders.clear();
+    for (const Seen& each : seen) standing_.leaders.push_back(each.trial);
+    for (auto each = seen.begin() + 1; each != seen.end(); ++each) {
+      if (!may_equal(*each, best)) continue;
+      standing_.tie = true;
+      const bool same = each->ratio < best.ratio * (1 + kSame);
+      if (same && fewer_resources(trials_[each->trial], trials_[standing_.winner])) {
+        standing_.winner = each->trial;
+      }
+    }
+    const bool default_seen =
+        default_ && std::any_of(seen.begin(), seen.end(),
+                                [this](const Seen& each) { return each.trial == *default_; });
+    if (default_seen && us(*default_) < us(standing_.winner)) standing_.winner = *default_;
+  }
+
+  // The best first; the default comes along, so that it and the winner are timed side by side.
+  std::vector<std::size_t> remaining(const std::vector<Seen>& seen, const Stage& stage) const {
+    const Seen& best = seen.front();
+    std::vector<std::size_t> field;
+    for (const Seen& each : seen) {
+      const bool close = each.ratio < best.ratio * (1 + stage.behind) || may_equal(each, best);
+      if (close && field.size() < stage.most) field.push_back(each.trial);
+    }
+    if (field.size() < 2) return field;
+    if (default_ && us(*default_) <= us(field.front()) * kSeededWithin) add(*default_, field);
+    return field;
   }
 
   double lead_percent() const {
     double second = 0;
     for (std::size_t i = 0; i < trials_.size(); ++i) {
-      if (i != king_ && (second == 0 || us(i) < second)) second = us(i);
+      if (i != standing_.winner && (second == 0 || us(i) < second)) second = us(i);
     }
-    return second == 0 ? 0 : std::max(0.0, (second / us(king_) - 1) * 100);
+    return second == 0 ? 0 : std::max(0.0, (second / us(standing_.winner) - 1) * 100);
   }
 
   std::vector<Trial>& trials_;
   std::optional<std::size_t> default_;
   std::optional<std::size_t> former_;
-  const Pairing& pairing_;
-  std::size_t king_ = 0;
-  std::vector<std::size_t> tied_;
+  const Looking& looking_;
   Standing standing_;
 };
 
 }  // namespace
+
+worker::CompareRequest look_request(const Problem& problem, const TuneOptions& options,
+                                    Look look) {
+  worker::CompareRequest request;
+  request.problem = problem;
+  request.rounds = look.rounds;
+  request.most_rounds = look.most_rounds;
+  request.rested = look.rested;
+  request.options.seed = options.seed;
+  request.options.max_sms = options.limits.max_sms;
+  return request;
+}
 
 bool fewer_resources(const Trial& a, const Trial& b) {
   const auto order = [](const Trial& trial) {
@@ -131,8 +217,8 @@ bool fewer_resources(const Trial& a, const Trial& b) {
 }
 
 Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
-                          std::optional<std::size_t> former_index, const Pairing& pairing) {
-  return Final(trials, default_index, former_index, pairing).run();
+                          std::optional<std::size_t> former_index, const Looking& looking) {
+  return Final(trials, default_index, former_index, looking).run();
 }
 
 }  // namespace autotune::tune

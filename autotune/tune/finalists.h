@@ -1,4 +1,4 @@
-// From what was measured to one winner: the best few are timed again in interleaved pairs.
+// From what was measured to one winner: the best are timed again, in interleaved rounds.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "autotune/tune/tuner.h"
 #include "autotune/worker/messages.h"
 #include "kernels/trial.h"
 
@@ -16,26 +17,33 @@ struct Standing {
   std::size_t winner = 0;             // index into the trials
   double lead_percent = 0;            // over the second; 0 where there is none
   bool tie = false;                   // within the noise of another finalist
-  std::set<std::size_t> timed_again;  // their measurements are now those of their last pairing
+  std::vector<std::size_t> leaders;   // of the last look, the fastest first
+  std::set<std::size_t> timed_again;  // their measurements are now those of their last look
 };
 
-// Interleaved pairs of launches: so many, and more where those leave the ratio uncertain.
-struct Pairs {
-  int least;
-  int most;
+// How a look is taken: so many rounds, in which each trial has its turn, and more where those leave
+// a ratio uncertain and launches are short; with pauses or without.
+struct Look {
+  int rounds;
+  int most_rounds;
+  bool rested;
 };
 
-// Times two trials in interleaved pairs; nullopt where that is not possible (no time left,
-// a lost worker), and what was measured before decides.
-using Pairing = std::function<Expected<std::optional<worker::CompareReply>>(
-    const Trial& a, const Trial& b, Pairs pairs)>;
+// Times trials in interleaved rounds; nullopt where that is not possible (no time left, a lost
+// worker), and what was measured before decides.
+using Looking = std::function<Expected<std::optional<worker::CompareReply>>(
+    const std::vector<const Trial*>& trials, Look look)>;
 
 // `trials` are all ok and not empty; `default_index` is where the default config is, if it worked,
 // and `former_index` the winner of an earlier run: both take part wherever they stand.
-// Within 0.2 % the one with fewer resources wins. The default config is only beaten by what was no
-// slower when the two were last timed. Errors are those of `pairing`.
+// Up to three looks, each at those that the one before could not tell apart. Within 0.2 % the one
+// with fewer resources wins. The default config is only beaten by what was no slower when the two
+// were last timed. Errors are those of `looking`.
 Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
-                          std::optional<std::size_t> former_index, const Pairing& pairing);
+                          std::optional<std::size_t> former_index, const Looking& looking);
+
+// The request of a look, but for its contenders.
+worker::CompareRequest look_request(const Problem& problem, const TuneOptions& options, Look look);
 
 // Shared memory first, then registers of all threads, then workspace.
 bool fewer_resources(const Trial& a, const Trial& b);

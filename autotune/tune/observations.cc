@@ -9,7 +9,7 @@
 #include "autotune/io/load.h"
 #include "autotune/io/results.h"
 #include "cache/store.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 
 namespace autotune::tune {
 namespace {
@@ -37,6 +37,7 @@ Expected<Observations> from_cache(const std::filesystem::path& path, const Devic
   if (!store) return tl::unexpected(store.error());
   Observations all;
   for (const Family* family : families()) {
+    if (!family->stages.empty()) continue;  // the model is of single kernels
     const auto winners = store->winners(std::string(family->name), fingerprint(device));
     if (!winners) return tl::unexpected(winners.error());
     for (const cache::WinnerRecord& winner : *winners) {
@@ -48,7 +49,7 @@ Expected<Observations> from_cache(const std::filesystem::path& path, const Devic
         // From before a kernel changed: its times are of other code.
         const auto config = parse_config(trial.key.config, *family);
         if (!config) continue;
-        if (source_hash(*config, traits_of(trial.problem), device) != trial.key.source_hash) {
+        if (source_hash(*config, trial.problem, device) != trial.key.source_hash) {
           continue;
         }
         all.push_back({trial.problem, *config, trial.measurement.median_us});
@@ -84,6 +85,7 @@ Expected<Observations> from_winners(const std::filesystem::path& path, const Dev
   }
   Observations all;
   for (const io::TunedEntry& entry : file->entries) {
+    if (stage_count(entry.problem) > 1) continue;
     const auto config = parse_config(entry.config, *find_family(entry.problem.family));
     if (!config) return tl::unexpected(config.error());
     all.push_back({entry.problem, *config, entry.median_us});

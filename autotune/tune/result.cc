@@ -1,50 +1,10 @@
 // The end of a session: finalists, winner, crown.
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <array>
-#include <nlohmann/json.hpp>
 
 #include "autotune/tune/session.h"
 #include "kernels/problem.h"
 
 namespace autotune::tune {
-namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
-// What restricts or steers a run, as canonical JSON (keys sorted).
-std::string options_text(const TuneOptions& options) {
-  nlohmann::json text{{"budget_seconds", options.budget_seconds},
-                      {"max_trials", options.max_trials},
-                      {"strategy", options.strategy},
-                      {"seed", options.seed},
-                      {"fresh", options.fresh},
-                      {"max_smem", options.limits.max_smem},
-                      {"keep_slow", options.limits.keep_slow},
-                      {"max_sms", options.limits.max_sms},
-                      {"space", options.space.origin},
-                      {"exclude", nlohmann::json::array()}};
-  for (const ConfigPattern& pattern : options.limits.excludes) {
-    text["exclude"].push_back(pattern.text);
-  }
-  return text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
-
-cache::RunInfo Session::run_info() {
-  cache::RunInfo info;
-  info.device_name = tools_.device.name;
-  if (auto driver = tools_.measurer.driver()) info.driver = *driver;
-  info.version = AUTOTUNE_VERSION;
-  info.options = options_text(tools_.options);
-  info.host = host_name();
-  return info;
-}
 
 Error Session::nothing_worked() const {
   std::string counts;
@@ -61,30 +21,20 @@ bool Session::out_of_time() const {
   return tools_.stop || (budget > 0 && elapsed_s() > budget);
 }
 
-Expected<std::optional<worker::CompareReply>> Session::pair(const Trial& a, const Trial& b,
-                                                            Pairs pairs) {
+Expected<std::optional<worker::CompareReply>> Session::look(
+    const std::vector<const Trial*>& trials, Look look) {
   const std::optional<worker::CompareReply> none;
   if (out_of_time()) return none;
-  worker::CompareRequest request;
-  request.id = ++pairings_;
-  request.problem = plan_.problem;
-  request.pairs = pairs.least;
-  request.most_pairs = pairs.most;
-  request.rested = pairs.most > pairs.least;  // where it is decided
-  request.options.seed = tools_.options.seed;
-  request.options.max_sms = tools_.options.limits.max_sms;
-  request.config_a = to_string(a.config);
-  request.config_b = to_string(b.config);
-  for (const auto& [trial, image] :
-       {std::pair(&a, &request.cubin_a), std::pair(&b, &request.cubin_b)}) {
+  worker::CompareRequest request = look_request(plan_.problem, tools_.options, look);
+  request.id = ++looks_;
+  for (const Trial* trial : trials) {
     const std::string hash = source_hash(trial->config, traits_, tools_.device);
     const auto code = code_.get(trial->config, traits_, hash, [this] { return out_of_time(); });
     if (!code) {
       if (code.error().code == ErrorCode::cancelled) return none;
       return tl::unexpected(code.error());
     }
-    if ((*code)->outcome != Outcome::ok) return none;
-    *image = (*code)->image;
+    request.contenders.push_back({to_string(trial->config), (*code)->image, {}});
   }
   auto reply = tools_.measurer.compare(request);
   if (!reply) return tl::unexpected(reply.error());
@@ -109,7 +59,7 @@ Expected<TuneResult> Session::conclude() {
   }
   const auto standing =
       settle(good_, default_good_, former_good_,
-             [this](const Trial& a, const Trial& b, Pairs pairs) { return pair(a, b, pairs); });
+             [this](const std::vector<const Trial*>& trials, Look how) { return look(trials, how); });
   if (!standing) return tl::unexpected(standing.error());
   ensure_run();
   for (const std::size_t i : standing->timed_again) ledger_.record(good_[i], good_hashes_[i]);
@@ -119,7 +69,11 @@ Expected<TuneResult> Session::conclude() {
   result_.problem = plan_.problem;
   result_.winner = winner;
   result_.match = "exact";
-  result_.default_us = default_good_ ? good_[*default_good_].measurement.median_us : 0;
+  if (default_good_) {
+    result_.default_trial = good_[*default_good_];
+    result_.default_us = result_.default_trial->measurement.median_us;
+  }
+  for (const std::size_t i : standing->leaders) result_.finalists.push_back(good_[i]);
   result_.lead_percent = standing->lead_percent;
   result_.tie = standing->tie;
   result_.cancelled = cancelled_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "autotune/tune/run_info.h"
 #include "kernels/problem.h"
 
 namespace autotune::tune {
@@ -23,19 +24,13 @@ constexpr double kGraceSeconds = 0.5;
 constexpr milliseconds kTick{5};
 constexpr milliseconds kIdleTick{50};
 
-// Times under a cap on SMs are not those of the whole device.
-std::string fingerprint_of(const DeviceSpec& device, const search::Limits& limits) {
-  const std::string whole = fingerprint(device);
-  return limits.max_sms > 0 ? fmt::format("{} max_sms={}", whole, limits.max_sms) : whole;
-}
-
 }  // namespace
 
 Session::Session(SessionTools tools, const search::Plan& plan, cache::Store* store)
     : tools_(std::move(tools)),
       plan_(plan),
       traits_(traits_of(plan.problem)),
-      ledger_(store, plan.problem, fingerprint_of(tools_.device, tools_.options.limits),
+      ledger_(store, plan.problem, run_fingerprint(tools_.device, tools_.options.limits),
               tools_.compiler,
               [this](const std::string& message) { tools_.observer.warning(message); }),
       code_(tools_.pool, tools_.memory, store, tools_.device, tools_.compiler,

@@ -77,9 +77,9 @@ class Session {
   // result.cc: the end
   Expected<TuneResult> conclude();
   bool out_of_time() const;
-  Expected<std::optional<worker::CompareReply>> pair(const Trial& a, const Trial& b, Pairs pairs);
+  Expected<std::optional<worker::CompareReply>> look(const std::vector<const Trial*>& trials,
+                                                     Look look);
   bool may_crown(const Trial& winner, const std::string& hash) const;
-  cache::RunInfo run_info();
   Error nothing_worked() const;
 
   SessionTools tools_;
@@ -112,7 +112,7 @@ class Session {
   std::int64_t handed_out_ = 0;  // by the strategy
   std::int64_t failed_ = 0;
   std::string first_failure_;
-  std::uint64_t pairings_ = 0;
+  std::uint64_t looks_ = 0;
   TuneResult result_;
 };
 

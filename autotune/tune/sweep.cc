@@ -27,6 +27,11 @@ constexpr std::size_t kReferences = 8;  // of the drawn configs are tried as the
 // So many configs per compile worker are asked for ahead.
 constexpr std::size_t kAhead = 4;
 
+// Of the config beside the reference.
+Outcome outcome_of(const worker::CompareReply& reply) {
+  return reply.outcome != Outcome::ok ? reply.outcome : reply.sides.back().outcome;
+}
+
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
 }  // namespace
@@ -138,11 +143,11 @@ class Run {
       reference_code_ = std::move(*code);
       const auto reply = compare(config, *reference_code_, 1);
       if (!reply) return tl::unexpected(reply.error());
-      if (reply->outcome == Outcome::ok) {
+      if (outcome_of(*reply) == Outcome::ok) {
         reference_predicted_ = predicted(config);
         return true;
       }
-      why = reply->log;
+      why = reply->outcome == Outcome::ok ? reply->sides.back().log : reply->log;
     }
     return fail(ErrorCode::failed,
                 fmt::format("no config works as the reference for {}; the last said: {}",
@@ -157,15 +162,14 @@ class Run {
                                           : found->predicted_us;
   }
 
-  Expected<worker::CompareReply> compare(const Config& config, const Code& code, int pairs) {
+  // The reference first; what became of the config, if it was not timed, stands in its side.
+  Expected<worker::CompareReply> compare(const Config& config, const Code& code, int rounds) {
     worker::CompareRequest request;
     request.id = ++requests_;
     request.problem = plan_.problem;
-    request.config_a = reference_text_;
-    request.cubin_a = reference_code_->image;
-    request.config_b = to_string(config);
-    request.cubin_b = code.image;
-    request.pairs = pairs;
+    request.contenders = {{reference_text_, reference_code_->image, {}},
+                          {to_string(config), code.image, {}}};
+    request.rounds = rounds;
     request.options.seed = tools_.options.seed;
     request.options.max_sms = tools_.options.limits.max_sms;
     return tools_.measurer.compare(request);
@@ -216,10 +220,10 @@ class Run {
     if (!reply) return tl::unexpected(reply.error());
     io::SweepRow row;
     row.config = candidate.config;
-    row.outcome = reply->outcome;
-    if (reply->outcome == Outcome::ok) {
-      row.ratio = reply->ratio;
-      row.reference_us = reply->a.median_us;
+    row.outcome = outcome_of(*reply);
+    if (row.outcome == Outcome::ok) {
+      row.ratio = reply->sides.back().ratio;
+      row.reference_us = reply->sides.front().measurement.median_us;
     }
     return tell(row);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "autotune/tune/run_info.h"
 #include "autotune/tune/session.h"
 #include "kernels/problem.h"
 
@@ -99,7 +100,7 @@ void Session::improve(double us) {
 
 void Session::ensure_run() {
   if (!ledger_.writes() || ledger_.begun()) return;
-  ledger_.begin(run_info());
+  ledger_.begin(run_info(tools_.device, tools_.options, tools_.measurer));
 }
 
 void Session::finish(Item item, bool reused) {

@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "autotune/io/builtin.h"
 #include "autotune/tune/session.h"
+#include "autotune/tune/stages.h"
 #include "autotune/tune/workers.h"
+#include "kernels/stages.h"
 
 namespace autotune::tune {
 
@@ -29,17 +32,38 @@ Expected<Tuner> Tuner::create(const DeviceSpec& device, int device_index,
 Expected<TuneResult> Tuner::tune(const Problem& problem, cache::Store* store, Observer& observer,
                                  const std::atomic<bool>& stop) {
   const Clock::time_point start = Clock::now();
-  const auto plan =
-      search::make_plan(problem, impl_->device, impl_->options.space, impl_->options.limits);
-  if (!plan) return tl::unexpected(plan.error());
-  observer.planned(*plan);
-  // Names the compiler in every key, so it comes before the cache is asked.
-  auto compiler = impl_->workers.pool.compiler();
-  if (!compiler) return tl::unexpected(compiler.error());
-  Session session({impl_->device, impl_->options, impl_->workers.pool, impl_->workers.measurer,
-                   impl_->memory, observer, stop, start, std::move(*compiler)},
-                  *plan, store);
-  return session.run();
+  const bool joint = stage_count(problem) > 1;
+  TuneOptions options = impl_->options;
+  if (joint) options.budget_seconds /= static_cast<double>(stage_count(problem));
+
+  std::vector<TuneResult> stages;
+  std::string compiler;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Problem stage = stage_of(problem, i);
+    const Clock::time_point begun = i == 0 ? start : Clock::now();
+    const search::Space* space = io::space_for(stage.family, &impl_->options.space);
+    if (space == nullptr) {
+      return fail(ErrorCode::bad_input, "no search space is built in for " + stage.family);
+    }
+    options.space = *space;
+    const auto plan = search::make_plan(stage, impl_->device, options.space, options.limits);
+    if (!plan) return tl::unexpected(plan.error());
+    observer.planned(*plan);
+    // Names the compiler in every key, so it comes before the cache is asked.
+    auto found = impl_->workers.pool.compiler();
+    if (!found) return tl::unexpected(found.error());
+    compiler = *found;
+    Session session({impl_->device, options, impl_->workers.pool, impl_->workers.measurer,
+                     impl_->memory, observer, stop, begun, *std::move(found)},
+                    *plan, store);
+    auto result = session.run();
+    if (!result || !joint) return result;
+    stages.push_back(*std::move(result));
+  }
+  options.space = impl_->options.space;
+  return join_stages({impl_->device, options, impl_->workers.pool, impl_->workers.measurer,
+                      impl_->memory, observer, stop, start, std::move(compiler)},
+                     problem, stages, store);
 }
 
 }  // namespace autotune::tune

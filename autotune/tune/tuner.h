@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cache/store.h"
 #include "kernels/trial.h"
@@ -23,7 +24,7 @@ struct TuneOptions {
   std::uint64_t seed = 1;
   bool fresh = false;  // measure again what the cache holds
   search::Limits limits;
-  search::Space space;
+  search::Space space;  // of its family; that of another is the built-in one
   std::filesystem::path worker;  // executable; empty: found
 };
 
@@ -39,6 +40,9 @@ struct TuneResult {
   std::map<std::string, std::int64_t> outcomes;  // trials per outcome, those from the cache too
   std::int64_t reused = 0;                       // trials answered by the cache
   double seconds = 0;
+  // The winner and those that the final could hardly tell from it, the best first; and the default.
+  std::vector<Trial> finalists;
+  std::optional<Trial> default_trial;
 };
 
 struct Progress {

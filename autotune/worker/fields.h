@@ -122,32 +122,41 @@ void fields(auto& archive, MeasureReply& x) {
   archive("log", x.log);
 }
 
+void fields(auto& archive, Contender& x) {
+  archive("config", x.config);
+  archive("cubin", Blob{x.cubin});
+  archive("second_cubin", Blob{x.second_cubin});
+}
+
 void fields(auto& archive, CompareRequest& x) {
   archive("id", x.id);
   archive("problem", x.problem);
-  archive("config_a", x.config_a);
-  archive("cubin_a", Blob{x.cubin_a});
-  archive("config_b", x.config_b);
-  archive("cubin_b", Blob{x.cubin_b});
+  archive("contenders", x.contenders);
   archive("baseline", x.baseline);
-  archive("pairs", x.pairs);
-  archive("most_pairs", x.most_pairs);
+  archive("rounds", x.rounds);
+  archive("most_rounds", x.most_rounds);
   archive("sustain_s", x.sustain_s);
   archive("rested", x.rested);
   archive("options", x.options);
 }
 
-void fields(auto& archive, CompareReply& x) {
-  archive("id", x.id);
+void fields(auto& archive, Side& x) {
   archive("outcome", x.outcome);
-  archive("a", x.a);
-  archive("b", x.b);
-  archive("name_b", x.name_b);
-  archive("candidates_b", x.candidates_b);
+  archive("verdict", x.verdict);
+  archive("log", x.log);
+  archive("measurement", x.measurement);
   archive("ratio", x.ratio);
   archive("ratio_lo", x.ratio_lo);
   archive("ratio_hi", x.ratio_hi);
+}
+
+void fields(auto& archive, CompareReply& x) {
+  archive("id", x.id);
+  archive("outcome", x.outcome);
   archive("log", x.log);
+  archive("sides", x.sides);
+  archive("baseline", x.baseline);
+  archive("baseline_candidates", x.baseline_candidates);
 }
 
 }  // namespace autotune::worker

@@ -33,6 +33,12 @@ class Writer {
     return list;
   }
   template <class T>
+  static json value(std::vector<T>& items) {
+    json list = json::array();
+    for (T& item : items) list.push_back(value(item));
+    return list;
+  }
+  template <class T>
   static json value(std::optional<T>& optional) {
     return optional ? value(*optional) : json(nullptr);
   }
@@ -99,6 +105,15 @@ class Reader {
         return false;
       }
       definitions.push_back(std::move(definition));
+    }
+    return true;
+  }
+  template <class T>
+  static bool read(const json& in, std::vector<T>& items) {
+    if (!in.is_array()) return false;
+    items.clear();
+    for (const json& item : in) {
+      if (!read(item, items.emplace_back())) return false;
     }
     return true;
   }

@@ -73,39 +73,50 @@ struct MeasureReply {
   std::string log;
 };
 
-// Times two sides in interleaved pairs on the same inputs: A B A B. An empty second cubin with
-// `baseline` set means the best of cuBLASLt and cuBLAS, chosen among their candidates first. With
-// `sustain_s` above 0 both take turns in graphs of launches, back to back for so many seconds; the
+// What takes part in a comparison: a config and its code.
+struct Contender {
+  std::string config;  // canonical string
+  std::string cubin;
+  std::string second_cubin;  // of a problem with two stages
+};
+
+// Times contenders in interleaved rounds on the same inputs: A B C, C A B, ... With `baseline` the
+// last of them is the best of cuBLASLt and cuBLAS, chosen among their candidates first. With
+// `sustain_s` above 0 they take turns in graphs of launches, back to back for so many seconds; the
 // first quarter, in which the GPU warms up, does not count.
-// `rested` pauses before a comparison that follows another one: many in a row heat a GPU more than
-// one does, and at a lower clock another config may win.
+// `rested` pauses between bursts: rounds without an end heat a GPU more than a few do, and at a
+// lower clock another config may win.
 struct CompareRequest {
   std::uint64_t id = 0;
   Problem problem;
-  std::string config_a;
-  std::string cubin_a;
-  std::string config_b;
-  std::string cubin_b;
+  std::vector<Contender> contenders;
   bool baseline = false;
-  int pairs = 30;  // without sustain_s
-  // Where that leaves the ratio uncertain, so many while they take little time; 0: no more.
-  int most_pairs = 0;
+  int rounds = 30;  // without sustain_s
+  // Where those leave a ratio uncertain, so many while they take little time; 0: no more.
+  int most_rounds = 0;
   double sustain_s = 0;
   bool rested = false;
   MeasureOptions options;
 };
 
+// One contender's part of it.
+struct Side {
+  Outcome outcome = Outcome::ok;   // else it was not timed
+  std::optional<Verdict> verdict;  // what the driver refused, where it did
+  std::string log;
+  Measurement measurement;
+  double ratio = 0;     // median of its time over that of the first contender that was timed
+  double ratio_lo = 0;  // 95 % confidence interval of that ratio
+  double ratio_hi = 0;
+};
+
 struct CompareReply {
   std::uint64_t id = 0;
-  Outcome outcome = Outcome::ok;
-  Measurement a;
-  Measurement b;
-  std::string name_b;    // "cublasLt #3", "cublasGemmEx"
-  int candidates_b = 0;  // how many candidates of the baseline were timed
-  double ratio = 0;      // median of b / a: above 1, A is faster
-  double ratio_lo = 0;   // 95 % confidence interval of that ratio
-  double ratio_hi = 0;
+  Outcome outcome = Outcome::ok;  // else nothing was timed
   std::string log;
+  std::vector<Side> sides;      // as the contenders, the baseline behind them
+  std::string baseline;         // "cublasLt #3", "cublasGemmEx"
+  int baseline_candidates = 0;  // how many of them were timed
 };
 
 // The CBOR bytes of a message, its kind included; and back. A decoder never throws: nullopt for

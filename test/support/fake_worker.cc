@@ -172,21 +172,28 @@ MeasureReply measure(const MeasureRequest& request) {
 }
 
 CompareReply compare(const CompareRequest& request) {
-  note("compare " + request.config_a + " " + (request.baseline ? "baseline" : request.config_b));
-  misbehave(asked(request.config_b));
+  std::string who = "compare";
   CompareReply reply;
   reply.id = request.id;
-  reply.a.median_us = test::fake_time_us(request.config_a);
-  reply.b.median_us = request.baseline ? 100 : test::fake_time_us(request.config_b);
-  reply.a.samples = reply.b.samples = request.pairs;
-  reply.name_b = request.baseline ? "cublasLt #3" : request.config_b;
-  reply.candidates_b = request.baseline ? 64 : 0;
-  reply.ratio = reply.b.median_us / reply.a.median_us;
-  // "wide" makes the comparison a tie, whatever the medians say.
-  const double width =
-      asked(request.config_b) == "wide" || asked(request.config_a) == "wide" ? 1 : 1e-9;
-  reply.ratio_lo = reply.ratio - width;
-  reply.ratio_hi = reply.ratio + width;
+  bool wide = false;  // makes the comparison a tie, whatever the medians say
+  for (const Contender& contender : request.contenders) {
+    who += ' ' + contender.config;
+    wide = wide || asked(contender.config) == "wide";
+    reply.sides.emplace_back().measurement.median_us = test::fake_time_us(contender.config);
+  }
+  note(who + (request.baseline ? " baseline" : ""));
+  for (const Contender& contender : request.contenders) misbehave(asked(contender.config));
+  if (request.baseline) {
+    reply.baseline = "cublasLt #3";
+    reply.baseline_candidates = 64;
+    reply.sides.emplace_back().measurement.median_us = 100;
+  }
+  for (Side& side : reply.sides) {
+    side.measurement.samples = request.rounds;
+    side.ratio = side.measurement.median_us / reply.sides.front().measurement.median_us;
+    side.ratio_lo = side.ratio - (wide ? 1 : 1e-9);
+    side.ratio_hi = side.ratio + (wide ? 1 : 1e-9);
+  }
   return reply;
 }
 

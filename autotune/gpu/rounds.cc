@@ -1,0 +1,69 @@
+#include "autotune/gpu/rounds.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace autotune::gpu {
+namespace {
+
+// Half of a ratio's confidence interval below which more rounds tell nothing new.
+constexpr double kCertain = 0.003;
+// Kernel time per side after which a comparison takes no more than it must.
+constexpr double kShortUs = 7'500;
+// Of a sustained comparison, in which the GPU warms up.
+constexpr double kWarmUpShare = 0.25;
+
+}  // namespace
+
+bool Rounds::certain() const {
+  for (std::size_t side = 1; side < samples_.size(); ++side) {
+    const Ratio now = ratio(side);
+    if (now.interval.hi - now.interval.lo >= 2 * kCertain * now.median) return false;
+  }
+  return true;
+}
+
+bool Rounds::enough() const {
+  if (taken() < rule_.least) return false;
+  if (taken() >= rule_.most) return true;
+  double us = 0;
+  for (const auto& side : samples_) us = std::accumulate(side.begin(), side.end(), us);
+  return us > kShortUs * static_cast<double>(samples_.size()) || certain();
+}
+
+std::vector<std::size_t> Rounds::next(std::size_t room, std::chrono::duration<double> spent) {
+  const std::size_t count = samples_.size();
+  std::size_t rounds = std::max<std::size_t>(room / count, 1);
+  if (rule_.sustain_s > 0) {
+    const double share = spent.count() / rule_.sustain_s;
+    if (share >= 1) return {};
+    if (!warm_ && share > kWarmUpShare) {
+      for (std::vector<double>& side : samples_) side.clear();
+      warm_ = true;
+    }
+  } else {
+    if (enough()) return {};
+    rounds = std::min(rounds, (taken() < rule_.least ? rule_.least : rule_.most) - taken());
+  }
+  // Each round starts where the one before it ended.
+  std::vector<std::size_t> sides;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    const std::size_t first = (count - round % count) % count;
+    for (std::size_t i = 0; i < count; ++i) sides.push_back((first + i) % count);
+  }
+  return sides;
+}
+
+void Rounds::take(const std::vector<std::size_t>& sides, const std::vector<double>& times) {
+  for (std::size_t i = 0; i < times.size(); ++i) samples_[sides[i]].push_back(times[i]);
+}
+
+Rounds::Ratio Rounds::ratio(std::size_t side) const {
+  std::vector<double> ratios(samples_[side].size());
+  std::transform(samples_[side].begin(), samples_[side].end(), samples_.front().begin(),
+                 ratios.begin(),
+                 [](double other, double first) { return first > 0 ? other / first : 0; });
+  return {median(ratios), median_interval(ratios)};
+}
+
+}  // namespace autotune::gpu

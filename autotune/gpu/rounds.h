@@ -1,0 +1,48 @@
+// Which launches a comparison takes, and when it has seen enough.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "autotune/gpu/statistics.h"
+
+namespace autotune::gpu {
+
+struct RoundRule {
+  std::size_t least = 30;
+  std::size_t most = 30;  // where `least` leave a ratio uncertain and the launches are short
+  double sustain_s = 0;   // above 0: by time in place of the two above; see CompareRequest
+};
+
+// Collects interleaved samples, A B C, C A B, ... (of two sides A B, B A): what drifts touches all
+// sides alike.
+class Rounds {
+ public:
+  Rounds(std::size_t sides, const RoundRule& rule) : rule_(rule), samples_(sides) {}
+
+  // The sides of the next launches, round by round, at most `room` of them but one round at least;
+  // none when done. `spent` is the time since the comparison began.
+  std::vector<std::size_t> next(std::size_t room, std::chrono::duration<double> spent);
+  // Their times in microseconds, in that order.
+  void take(const std::vector<std::size_t>& sides, const std::vector<double>& times);
+
+  const std::vector<double>& samples(std::size_t side) const { return samples_[side]; }
+  // A side's time over the first side's, round by round.
+  struct Ratio {
+    double median = 0;
+    Interval interval;
+  };
+  Ratio ratio(std::size_t side) const;
+
+ private:
+  std::size_t taken() const { return samples_.back().size(); }
+  bool enough() const;
+  bool certain() const;
+
+  RoundRule rule_;
+  std::vector<std::vector<double>> samples_;
+  bool warm_ = false;
+};
+
+}  // namespace autotune::gpu

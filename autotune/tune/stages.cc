@@ -1,0 +1,186 @@
+#include "autotune/tune/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "autotune/tune/run_info.h"
+#include "kernels/stages.h"
+
+namespace autotune::tune {
+namespace {
+
+// Of each stage: its winner and who came close.
+constexpr std::size_t kOfStage = 4;
+// One kernel's config may gain by what it does to the caches for the other's, but not more.
+constexpr double kWithin = 1.05;
+
+class Joint {
+ public:
+  Joint(const SessionTools& tools, const Problem& problem, const std::vector<TuneResult>& stages,
+        cache::Store* store)
+      : tools_(tools),
+        problem_(problem),
+        stages_(stages),
+        ledger_(store, problem, run_fingerprint(tools.device, tools.options.limits), tools.compiler,
+                [&tools](const std::string& message) { tools.observer.warning(message); }),
+        code_(tools.pool, tools.memory, store, tools.device, tools.compiler,
+              [this](const Error& error) { ledger_.write_failed(error); }) {}
+
+  Expected<TuneResult> run() {
+    add_pairs();
+    const auto standing = settle(
+        trials_, default_, former_,
+        [this](const std::vector<const Trial*>& trials, Look how) { return look(trials, how); });
+    if (!standing) return tl::unexpected(standing.error());
+    if (standing->timed_again.empty() && !tools_.stop) {
+      // A single pair needs no final, but a time of its own.
+      const auto alone = look({&trials_.front()}, {30, 30, false});
+      if (!alone) return tl::unexpected(alone.error());
+      if (*alone && (*alone)->outcome == Outcome::ok) take((*alone)->sides.front());
+    }
+    return conclude(*standing);
+  }
+
+ private:
+  void add_pairs() {
+    for (const Trial& first : close(stages_[0])) {
+      for (const Trial& second : close(stages_[1])) add(first, second);
+    }
+    if (stages_[0].default_trial && stages_[1].default_trial) {
+      default_ = add(*stages_[0].default_trial, *stages_[1].default_trial);
+    }
+    const auto& before = ledger_.winner();
+    for (std::size_t i = 0; before && i < trials_.size(); ++i) {
+      if (to_string(trials_[i].config) == before->trial.key.config) former_ = i;
+    }
+  }
+
+  static std::vector<Trial> close(const TuneResult& stage) {
+    std::vector<Trial> some{stage.winner};
+    for (const Trial& each : stage.finalists) {
+      const bool near = each.measurement.median_us < stage.winner.measurement.median_us * kWithin;
+      if (some.size() == kOfStage || !near || each.config == stage.winner.config) continue;
+      some.push_back(each);
+    }
+    return some;
+  }
+
+  std::size_t add(const Trial& first, const Trial& second) {
+    Trial pair;
+    pair.config = join(first.config, second.config);
+    const auto known = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& each) {
+      return each.config == pair.config;
+    });
+    if (known != trials_.end()) return static_cast<std::size_t>(known - trials_.begin());
+    pair.outcome = Outcome::ok;
+    pair.predicted =
+        resources_of(pair.config, problem_, tools_.device, tools_.options.limits.max_sms);
+    pair.actual = first.actual;
+    pair.actual.registers = std::max(first.actual.registers, second.actual.registers);
+    pair.measurement.median_us = first.measurement.median_us + second.measurement.median_us;
+    trials_.push_back(std::move(pair));
+    return trials_.size() - 1;
+  }
+
+  Expected<std::optional<worker::CompareReply>> look(const std::vector<const Trial*>& trials,
+                                                     Look how) {
+    const std::optional<worker::CompareReply> none;
+    if (tools_.stop) return none;
+    worker::CompareRequest request = look_request(problem_, tools_.options, how);
+    request.id = ++looks_;
+    for (const Trial* trial : trials) {
+      worker::Contender& contender = request.contenders.emplace_back();
+      contender.config = to_string(trial->config);
+      for (std::size_t i = 0; i < stage_count(problem_); ++i) {
+        const Config own = stage_of(trial->config, i);
+        const KernelTraits traits = traits_of(stage_of(problem_, i));
+        const auto code = code_.get(own, traits, source_hash(own, traits, tools_.device),
+                                    [this] { return bool{tools_.stop}; });
+        if (!code) {
+          if (code.error().code == ErrorCode::cancelled) return none;
+          return tl::unexpected(code.error());
+        }
+        (i == 0 ? contender.cubin : contender.second_cubin) = (*code)->image;
+      }
+    }
+    auto reply = tools_.measurer.compare(request);
+    if (!reply) return tl::unexpected(reply.error());
+    for (const worker::Side& side : reply->sides) {
+      if (side.outcome != Outcome::ok) failure_ = side.log;
+    }
+    if (reply->outcome != Outcome::ok) failure_ = reply->log;
+    return std::optional(std::move(*reply));
+  }
+
+  void take(const worker::Side& side) {
+    if (side.outcome == Outcome::ok) {
+      trials_.front().measurement = side.measurement;
+      measured_ = true;
+    }
+  }
+
+  Expected<TuneResult> conclude(const Standing& standing) {
+    if (standing.timed_again.empty() && !measured_) {
+      return fail(tools_.stop ? ErrorCode::cancelled : ErrorCode::failed,
+                  tools_.stop ? "stopped before the stages were measured together"
+                              : fmt::format("the stages of {} do not work together: {}",
+                                            describe(problem_), failure_));
+    }
+    TuneResult result;
+    result.problem = problem_;
+    result.winner = trials_[standing.winner];
+    result.match = "exact";
+    result.default_us = default_ ? trials_[*default_].measurement.median_us : 0;
+    result.lead_percent = standing.lead_percent;
+    result.tie = standing.tie;
+    for (const TuneResult& stage : stages_) {
+      result.cancelled = result.cancelled || stage.cancelled;
+      result.reused += stage.reused;
+      for (const auto& [outcome, count] : stage.outcomes) result.outcomes[outcome] += count;
+    }
+    result.seconds =
+        std::chrono::duration<double>(Clock::now() - tools_.start).count();
+    keep(result);
+    return result;
+  }
+
+  void keep(TuneResult& result) {
+    if (!ledger_.writes()) return;
+    ledger_.begin(run_info(tools_.device, tools_.options, tools_.measurer));
+    const std::string hash = source_hash(result.winner.config, problem_, tools_.device);
+    ledger_.record(result.winner, hash);
+    const bool shared = !tools_.options.limits.restricts() && tools_.options.space.built_in;
+    if (shared) {
+      cache::WinnerRecord record;
+      record.lead_percent = result.lead_percent;
+      record.tie = result.tie;
+      record.default_us = result.default_us;
+      record.seconds = result.seconds;
+      result.crowned = ledger_.crown(result.winner, hash, std::move(record));
+    }
+    ledger_.end({});
+  }
+
+  const SessionTools& tools_;
+  const Problem& problem_;
+  const std::vector<TuneResult>& stages_;
+  Ledger ledger_;
+  CodeSource code_;
+  std::vector<Trial> trials_;
+  std::optional<std::size_t> default_;
+  std::optional<std::size_t> former_;
+  std::string failure_;
+  bool measured_ = false;
+  std::uint64_t looks_ = 0;
+};
+
+}  // namespace
+
+Expected<TuneResult> join_stages(const SessionTools& tools, const Problem& problem,
+                                 const std::vector<TuneResult>& stages, cache::Store* store) {
+  return Joint(tools, problem, stages, store).run();
+}
+
+}  // namespace autotune::tune

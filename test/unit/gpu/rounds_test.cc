@@ -1,0 +1,85 @@
+#include "autotune/gpu/rounds.h"
+
+#include "test/support/catch.h"
+
+namespace {
+
+using autotune::gpu::RoundRule;
+using autotune::gpu::Rounds;
+using Seconds = std::chrono::duration<double>;
+using Sides = std::vector<std::size_t>;
+
+// What a comparison of `sides` takes where launch i of a side lasts us(side, i).
+template <class Us>
+Rounds run(std::size_t sides, const RoundRule& rule, Us us) {
+  Rounds rounds(sides, rule);
+  for (Sides next; !(next = rounds.next(16, Seconds(0))).empty();) {
+    std::vector<double> times;
+    std::vector<std::size_t> taken(sides);
+    for (std::size_t side = 0; side < sides; ++side) taken[side] = rounds.samples(side).size();
+    for (const std::size_t side : next) times.push_back(us(side, taken[side]++));
+    rounds.take(next, times);
+  }
+  return rounds;
+}
+
+// Alternates by a tenth around `us`.
+double noisy(double us, std::size_t i) { return us * (i % 2 == 0 ? 1 : 1.1); }
+
+TEST_CASE("sides are launched by turns and in turned order") {
+  Rounds two(2, RoundRule{4, 4, 0});
+  CHECK(two.next(16, Seconds(0)) == Sides{0, 1, 1, 0, 0, 1, 1, 0});
+  Rounds three(3, RoundRule{4, 4, 0});
+  CHECK(three.next(11, Seconds(0)) == Sides{0, 1, 2, 2, 0, 1, 1, 2, 0});
+}
+
+TEST_CASE("a round is never cut") {
+  Rounds rounds(5, RoundRule{2, 2, 0});
+  CHECK(rounds.next(3, Seconds(0)) == Sides{0, 1, 2, 3, 4});
+}
+
+TEST_CASE("a ratio that is certain ends the comparison, one that is not goes on") {
+  const auto steady = [](std::size_t side, std::size_t) { return side == 0 ? 10 : 12; };
+  for (const std::size_t sides : {2, 3}) {
+    const Rounds rounds = run(sides, {30, 240, 0}, steady);
+    for (std::size_t side = 0; side < sides; ++side) CHECK(rounds.samples(side).size() == 30);
+    CHECK(rounds.ratio(0).median == 1);
+    CHECK(rounds.ratio(sides - 1).median == 1.2);
+  }
+  const auto last_wavers = [](std::size_t sides) {
+    return [sides](std::size_t side, std::size_t i) {
+      return side + 1 < sides ? 10 : noisy(12, i);
+    };
+  };
+  CHECK(run(3, {30, 240, 0}, last_wavers(3)).samples(1).size() == 240);
+  CHECK(run(2, {30, 240, 0}, last_wavers(2)).samples(1).size() == 240);
+  CHECK(run(2, {30, 30, 0}, last_wavers(2)).samples(1).size() == 30);
+  CHECK(run(2, {5, 5, 0}, last_wavers(2)).samples(1).size() == 5);
+}
+
+TEST_CASE("one side alone is certain of itself") {
+  CHECK(run(1, {30, 240, 0}, [](std::size_t, std::size_t i) { return noisy(10, i); })
+            .samples(0)
+            .size() == 30);
+}
+
+TEST_CASE("long launches are not taken more often than asked") {
+  const auto wavering = [](std::size_t side, std::size_t i) {
+    return side == 0 ? 1000 : noisy(1200, i);
+  };
+  CHECK(run(2, {30, 240, 0}, wavering).samples(1).size() == 30);
+}
+
+TEST_CASE("a sustained comparison ends by time and forgets how it warmed up") {
+  Rounds rounds(2, RoundRule{30, 30, 2});
+  Sides sides = rounds.next(16, Seconds(0.1));
+  REQUIRE(sides.size() == 16);
+  rounds.take(sides, std::vector<double>(16, 1.0));
+  sides = rounds.next(16, Seconds(0.6));
+  CHECK(rounds.samples(0).empty());
+  rounds.take(sides, std::vector<double>(16, 2.0));
+  CHECK(rounds.next(16, Seconds(2.0)).empty());
+  CHECK(rounds.samples(0) == std::vector<double>(8, 2.0));
+}
+
+}  // namespace
