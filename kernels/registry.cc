@@ -12,8 +12,8 @@ const HostTwin* const kGemmKernels[] = {&gemm::wgmma_kernel, &gemm::wgmma_fp32_k
                                         &gemm::mma_kernel, &gemm::simt_kernel, &gemm::gemv_kernel};
 const Family kGemm{"gemm", "C[m,n] = alpha * A[m,k] * B[k,n] + beta * C", kGemmKernels};
 // The same kernels, told by the problem's traits that there is a second matrix of weights.
-const HostTwin* const kGegluKernels[] = {&gemm::wgmma_kernel, &gemm::mma_kernel,
-                                         &gemm::simt_kernel};
+const HostTwin* const kGegluKernels[] = {&gemm::wgmma_kernel, &gemm::wgmma_fp32_kernel,
+                                         &gemm::mma_kernel, &gemm::simt_kernel};
 const Family kGeglu{"geglu", "C[m,n] = activation(A[m,k] * B[k,n]) .* (A * Up[k,n])",
                     kGegluKernels};
 const Family* const kMlpStages[] = {&kGeglu, &kGemm};

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "kernels/gemm/hopper_twin.h"
@@ -133,13 +132,7 @@ constexpr Constraint kConstraints[] = {
      "a consumer's tile must leave registers: rows x block_n / 128, twice where gated, at most 256",
      [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 256; },
      reads_of({kBlockM, kBlockN, kConsumers, kPingpong})},
-    {"whole_slabs",
-     "gated, with B contiguous along n, block_n must be a multiple of 128 bytes: a slab of the "
-     "tile is of one matrix",
-     [](const Values& v, const KernelTraits& t) {
-       return !t.gated || b_is_k_major(t.layout) || v[kBlockN] % slab_elements(t) == 0;
-     },
-     reads_of({kBlockN})},
+    kWholeSlabs,
     {"whole_gates", "gated, split_k must be 1: parts of k would add up the gates before they gate",
      [](const Values& v, const KernelTraits& t) { return !t.gated || v[kSplitK] == 1; },
      reads_of({kSplitK})},
@@ -374,26 +367,8 @@ class Wgmma final : public GemmTwin {
     whole.groups = split.groups;
     whole.of_groups = reciprocal(split.groups);
     whole.workspace = reinterpret_cast<void*>(workspace);
-    static_assert(sizeof(GatedWgmmaArgs) <= sizeof(plan.params));
-    std::memcpy(plan.params.data(), &whole, sizeof(whole));
-    plan.params_size = traits.gated ? sizeof(GatedWgmmaArgs) : sizeof(whole);
-
-    const auto operand = [&](std::size_t offset, const void* address, bool k_major,
-                             std::int64_t extent, std::int64_t leading, const SlabTile& tile,
-                             std::int64_t sharers) {
-      plan.maps[plan.map_count++] = operand_map(offset, problem.dtype, address, k_major, extent,
-                                                problem.k, leading, tile.rows / sharers);
-    };
-    operand(offsetof(WgmmaArgs, map_a), args.a, a_is_k_major(traits.layout), problem.m, problem.lda,
-            tile_a(v, traits), v[kClusterN]);
-    operand(offsetof(WgmmaArgs, map_b), args.b, b_is_k_major(traits.layout), problem.n, problem.ldb,
-            tile_weights(v, traits), v[kClusterM]);
-    if (traits.gated) {
-      constexpr std::size_t kMapUp = sizeof(WgmmaArgs);  // GatedWgmmaArgs::map_up
-      static_assert(kMapUp + sizeof(TensorMapBytes) == sizeof(GatedWgmmaArgs));
-      operand(kMapUp, args.up, b_is_k_major(traits.layout), problem.n, problem.ldb,
-              tile_weights(v, traits), v[kClusterM]);
-    }
+    put_argument<GatedWgmmaArgs>(whole, problem, tile_a(v, traits).rows / v[kClusterN],
+                                 tile_weights(v, traits).rows / v[kClusterM], plan);
     if (traits.align_c != 16) return;  // stored by element
     const std::int64_t chunk = chunk_columns(v, traits);
     const std::int64_t row_bytes = chunk * storage_bytes(problem.out_dtype);

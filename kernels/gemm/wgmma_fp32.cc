@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/wgmma_args.h"
@@ -46,7 +45,11 @@ std::int32_t helpers(const Values& v) {
 std::int32_t threads_of(const Values& v) {
   return static_cast<std::int32_t>(kWarpgroup * (helpers(v) + consumers(v)));
 }
-std::int32_t chain_columns(const Values& v) { return v[kBlockN] / v[kChains]; }
+// Columns of a stage: block_n of each matrix of weights.
+std::int32_t columns(const Values& v, const KernelTraits& t) { return v[kBlockN] * weights(t); }
+std::int32_t chain_columns(const Values& v, const KernelTraits& t) {
+  return columns(v, t) / v[kChains];
+}
 
 SlabTile tile_of(bool k_major, std::int64_t extent, const Values& v) {
   return slab_tile(k_major, extent, v[kBlockK], kElement);
@@ -55,6 +58,10 @@ SlabTile tile_a(const Values& v, const KernelTraits& t) {
   return tile_of(a_is_k_major(t.layout), v[kBlockM], v);
 }
 SlabTile tile_b(const Values& v, const KernelTraits& t) {
+  return tile_of(b_is_k_major(t.layout), columns(v, t), v);
+}
+// The part of B's tile that one matrix of weights fills.
+SlabTile tile_weights(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v);
 }
 
@@ -63,14 +70,15 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits&) {
        return v[kBlockM] % kConsumerRows == 0 && v[kBlockM] / kConsumerRows <= 3;
      }},
-    {"columns", "block_n must be a multiple of 8 x chains, 256 at most",
-     [](const Values& v, const KernelTraits&) {
-       return v[kBlockN] % (8 * v[kChains]) == 0 && v[kBlockN] <= kMaxBox;
+    {"columns", "block_n must be a multiple of 8 x chains, gated of 8; 256 at most",
+     [](const Values& v, const KernelTraits& t) {
+       return v[kBlockN] % (t.gated ? 8 : 8 * v[kChains]) == 0 && v[kBlockN] <= kMaxBox;
      }},
     {"chain_slabs", "where B is contiguous along n, two chains take 32 columns each or a multiple",
      [](const Values& v, const KernelTraits& t) {
-       return v[kChains] == 1 || b_is_k_major(t.layout) || chain_columns(v) % kSlabElements == 0;
+       return v[kChains] == 1 || b_is_k_major(t.layout) || chain_columns(v, t) % kSlabElements == 0;
      }},
+    kWholeSlabs,
     {"rings", "the second ring must not be deeper than the first",
      [](const Values& v, const KernelTraits&) { return v[kCutStages] <= v[kStages]; }},
     {"slab", "block_k must be 32: tensor cores may not add up more before it is rounded",
@@ -130,8 +138,12 @@ constexpr std::int32_t kInstructionRegisters = 30;
 constexpr std::int32_t kFragmentRegisters = 2 * 24;  // of one k tile of A, and of the next
 constexpr std::int32_t kConsumerRegisters = 8;
 
-std::int32_t live(const Values& v) { return v[kBlockN] + kFragmentRegisters + kConsumerRegisters; }
-std::int32_t to_compile(const Values& v) { return chain_columns(v) / 2 + kInstructionRegisters; }
+std::int32_t live(const Values& v, const KernelTraits& t) {
+  return columns(v, t) + kFragmentRegisters + kConsumerRegisters;
+}
+std::int32_t to_compile(const Values& v, const KernelTraits& t) {
+  return chain_columns(v, t) / 2 + kInstructionRegisters;
+}
 
 class WgmmaFp32 final : public GemmTwin {
  public:
@@ -180,17 +192,18 @@ class WgmmaFp32 final : public GemmTwin {
         {"total", "", threads_of(v)}};
   }
 
-  std::vector<Term> register_terms(const Config& config, const KernelTraits&) const override {
+  std::vector<Term> register_terms(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
     const Roles roles = roles_of(v);
+    const char* twice = t.gated ? "2 x " : "";
     std::vector<Term> terms = {
-        {"accumulators", fmt::format("64 x {} / 128", v[kBlockN]), v[kBlockN] / 2},
-        {"their sums", "as many", v[kBlockN] / 2},
+        {"accumulators", fmt::format("64 x {}{} / 128", twice, v[kBlockN]), columns(v, t) / 2},
+        {"their sums", "as many", columns(v, t) / 2},
         {"parts of A", "2 buffers x 3 parts x 2 instructions x 4", kFragmentRegisters},
         {"addresses and loop", "measured", kConsumerRegisters},
-        {"live at once", "spills where a consumer has fewer", live(v)},
-        {"to compile at all", fmt::format("{} / 2 + {}", chain_columns(v), kInstructionRegisters),
-         to_compile(v)},
+        {"live at once", "spills where a consumer has fewer", live(v, t)},
+        {"to compile at all",
+         fmt::format("{} / 2 + {}", chain_columns(v, t), kInstructionRegisters), to_compile(v, t)},
     };
     if (roles.consumer > 0) {
       terms.push_back({"helper", "after setmaxnreg", roles.helper});
@@ -203,13 +216,14 @@ class WgmmaFp32 final : public GemmTwin {
   BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
     const Roles roles = roles_of(v);
-    BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, live(v), live(v)};
+    const std::int32_t alive = live(v, traits);
+    BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, alive, alive};
     if (roles.consumer > 0) {
       needs.registers = kMaxRegisters;  // setmaxnreg makes ptxas take all that the launch permits
       needs.role_registers = roles.consumer;
     }
-    needs.min_registers = to_compile(v);
-    needs.wgmma_columns = chain_columns(v);
+    needs.min_registers = to_compile(v, traits);
+    needs.wgmma_columns = chain_columns(v, traits);
     return needs;
   }
 
@@ -222,7 +236,7 @@ class WgmmaFp32 final : public GemmTwin {
     const Roles roles = roles_of(v);
     // The instruction names each accumulator; behind them stand its sources (multiply() in
     // wgmma_fp32_accumulate.cuh).
-    const std::int32_t accumulators = chain_columns(v) / 2;
+    const std::int32_t accumulators = chain_columns(v, traits) / 2;
     std::string registers;
     std::string operands;
     for (std::int32_t i = 0; i < accumulators; ++i) {
@@ -234,7 +248,7 @@ class WgmmaFp32 final : public GemmTwin {
             {"SMEM_CUT_BYTES", std::to_string(l.cut_bytes)},
             {"HELPER_REGISTERS", std::to_string(roles.helper)},
             {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
-            {"WGMMA_SHAPE", fmt::format("\"m64n{}k16\"", chain_columns(v))},
+            {"WGMMA_SHAPE", fmt::format("\"m64n{}k16\"", chain_columns(v, traits))},
             {"WGMMA_REGISTERS", "\"" + registers + "\""},
             {"WGMMA_OPERANDS", operands},
             {"WGMMA_SOURCES", fmt::format("\"{{{}, {}, {}, {}}}, {}\"", source(0), source(1),
@@ -254,7 +268,7 @@ class WgmmaFp32 final : public GemmTwin {
     // A is read once.
     const double raw_a = static_cast<double>(v[kBlockM] * v[kBlockK]) * kElement;
     const double raw_b = static_cast<double>(tile_b(v, traits).bytes());
-    const double part = static_cast<double>(v[kBlockN] * v[kBlockK]) * 2;
+    const double part = static_cast<double>(columns(v, traits) * v[kBlockK]) * 2;
     work.smem_bytes_per_k_tile = kProducts * consumers(v) * part + raw_a + raw_b +
                                  raw_b / 2 * kParts + work.load_bytes_per_k_tile;
   }
@@ -265,19 +279,8 @@ class WgmmaFp32 final : public GemmTwin {
     const KernelTraits traits = traits_of(problem);
     WgmmaFp32Args whole{};
     whole.gemm = args;
-    static_assert(sizeof(whole) <= sizeof(plan.params));
-    std::memcpy(plan.params.data(), &whole, sizeof(whole));
-    plan.params_size = sizeof(whole);
-
-    const auto operand = [&](std::size_t offset, const void* address, bool k_major,
-                             std::int64_t extent, std::int64_t leading, const SlabTile& tile) {
-      plan.maps[plan.map_count++] = operand_map(offset, problem.dtype, address, k_major, extent,
-                                                problem.k, leading, tile.rows);
-    };
-    operand(offsetof(WgmmaFp32Args, map_a), args.a, a_is_k_major(traits.layout), problem.m,
-            problem.lda, tile_a(v, traits));
-    operand(offsetof(WgmmaFp32Args, map_b), args.b, b_is_k_major(traits.layout), problem.n,
-            problem.ldb, tile_b(v, traits));
+    put_argument<GatedWgmmaFp32Args>(whole, problem, tile_a(v, traits).rows,
+                                     tile_weights(v, traits).rows, plan);
   }
 
  private:

@@ -1,7 +1,8 @@
-// C = alpha * A * B + beta * C for fp32 on Hopper's warpgroup matrix instructions: each operand is
-// cut into three bf16 parts (fp32_parts.cuh). One thread feeds a ring of stages through the tensor
-// copy engine; a few warps cut B into a second ring; warpgroups of 64 rows cut A into registers,
-// multiply and store. The grid is persistent.
+// C = alpha * A * B + beta * C, or the gated product of A with two matrices of weights, for fp32 on
+// Hopper's warpgroup matrix instructions: each operand is cut into three bf16 parts
+// (fp32_parts.cuh). One thread feeds a ring of stages through the tensor copy engine; a few warps
+// cut B into a second ring; warpgroups of 64 rows cut A into registers, multiply and store. The
+// grid is persistent.
 
 __device__ __forceinline__ void consume(const WgmmaFp32Args& args, SharedMemory& shared, u32 tiles,
                                         int k_tiles, int consumer) {
@@ -16,8 +17,14 @@ __device__ __forceinline__ void consume(const WgmmaFp32Args& args, SharedMemory&
   }
 }
 
+#if GATED
+typedef GatedWgmmaFp32Args KernelArgs;
+#else
+typedef WgmmaFp32Args KernelArgs;
+#endif
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-    gemm_wgmma_fp32(const __grid_constant__ WgmmaFp32Args args) {
+    gemm_wgmma_fp32(const __grid_constant__ KernelArgs args) {
   extern __shared__ __align__(1024) u8 smem[];
   SharedMemory& shared = *reinterpret_cast<SharedMemory*>(smem);
   const int warp = int(__shfl_sync(0xffffffff, threadIdx.x / 32, 0));
@@ -25,6 +32,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   if (threadIdx.x == 32) {
     prefetch_map(args.map_a);
     prefetch_map(args.map_b);
+#if GATED
+    prefetch_map(args.map_up);
+#endif
   }
   const u32 tiles = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);

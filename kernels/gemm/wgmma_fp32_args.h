@@ -8,4 +8,9 @@ struct WgmmaFp32Args {
   GemmArgs gemm;
 };
 
+// What a gated kernel takes: see GatedWgmmaArgs.
+struct GatedWgmmaFp32Args : WgmmaFp32Args {
+  TensorMapBytes map_up;
+};
+
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_FP32_ARGS_H_

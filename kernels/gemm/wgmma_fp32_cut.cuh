@@ -5,20 +5,16 @@ __device__ __forceinline__ void load_stage(const WgmmaFp32Args& args, SharedMemo
                                            TileIndex tile, int step) {
   const u32 full = shared_address(&shared.full[at]);
   barrier_expect(full, sizeof(Stage));
-  const u32 a = shared_address(&shared.stages[at].a);
-  const u32 b = shared_address(&shared.stages[at].b);
+  Stage& stage = shared.stages[at];
+  const int first_n = tile.n * BLOCK_N;
   const int k = step * BLOCK_K;
-#pragma unroll
-  for (int slab = 0; slab < TileA::kSlabs; ++slab) {
-    const int first = tile.m * BLOCK_M + (A_K_MAJOR ? 0 : slab * kSlabElements);
-    tma_load(a + slab * TileA::kSlabBytes, args.map_a, A_K_MAJOR ? k : first, A_K_MAJOR ? first : k,
-             full);
-  }
-#pragma unroll
-  for (int slab = 0; slab < TileB::kSlabs; ++slab) {
-    const int first = tile.n * BLOCK_N + (B_K_MAJOR ? 0 : slab * kSlabElements);
-    tma_load(b + slab * TileB::kSlabBytes, args.map_b, B_K_MAJOR ? k : first, B_K_MAJOR ? first : k,
-             full);
+  load_operand<TileA, A_K_MAJOR>(shared_address(&stage.a), args.map_a, tile.m * BLOCK_M, k, full);
+  const u32 tile_b = shared_address(&stage.b);
+  load_operand<WeightsTile, B_K_MAJOR>(tile_b, args.map_b, first_n, k, full);
+  if constexpr (GATED) {
+    load_operand<WeightsTile, B_K_MAJOR>(tile_b + TileB::offset(BLOCK_N, 0),
+                                         static_cast<const GatedWgmmaFp32Args&>(args).map_up,
+                                         first_n, k, full);
   }
 }
 

@@ -12,12 +12,16 @@ constexpr int kConsumers = BLOCK_M / 64;         // warpgroups that multiply 64 
 constexpr int kHelpers = (1 + CUTTERS + 3) / 4;  // warpgroups that load and cut
 constexpr int kMultiplyK = 16;                   // depth of one instruction
 constexpr int kMultipliesK = BLOCK_K / kMultiplyK;
-constexpr int kChainColumns = BLOCK_N / CHAINS;
+// The columns of all weights, the gates first. Gated, two chains take one matrix each.
+constexpr int kColumns = kWeights * BLOCK_N;
+constexpr int kChainColumns = kColumns / CHAINS;
 constexpr int kChainRegisters = kChainColumns / 2;  // accumulators per thread
 constexpr int kParts = 3;                           // hi, mid, lo
 
 typedef OperandTile<A_K_MAJOR, BLOCK_M> TileA;
-typedef OperandTile<B_K_MAJOR, BLOCK_N> TileB;
+typedef OperandTile<B_K_MAJOR, kColumns> TileB;
+typedef OperandTile<B_K_MAJOR, BLOCK_N> WeightsTile;  // the part of it that one matrix fills
+static_assert(!GATED || B_K_MAJOR || BLOCK_N % kSlabElements == 0, "a slab is of one matrix");
 
 struct Stage {
   TileA a;

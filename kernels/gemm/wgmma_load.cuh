@@ -1,27 +1,5 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
-// Loads this block's share of an operand's tile: `kSharers` blocks of the cluster need the same
-// tile, each of them loads a part of its rows and sends it to all. Where several matrices share the
-// slabs of a tile, `T` is the part of one of them.
-template <typename T, bool kKMajor, int kSharers, int kSlabPitch = T::kSlabBytes>
-__device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map, int first, int k,
-                                             int share, u16 blocks, u32 barrier) {
-  constexpr int kShareRows = T::kRows / kSharers;
-  static_assert(kShareRows % 8 == 0, "shares are whole swizzle groups");
-#pragma unroll
-  for (int slab = 0; slab < T::kSlabs; ++slab) {
-    const u32 target = tile + slab * kSlabPitch + share * kShareRows * 128;
-    const int row = share * kShareRows;
-    const int inner = (kKMajor ? k : first) + slab * kSlabElements;
-    const int outer = (kKMajor ? first : k) + row;
-    if constexpr (kSharers == 1) {
-      tma_load(target, map, inner, outer, barrier);
-    } else {
-      tma_load_multicast(target, map, inner, outer, barrier, blocks);
-    }
-  }
-}
-
 // Starts the loads of k tile `step` of a tile of C into a stage whose readers are done.
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
                                            ClusterPlace place, u32 at, int first_m, int first_n,
@@ -38,14 +16,14 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   barrier_expect(full, sizeof(Stage));
   Stage& stage = shared.stages[at];
   load_operand<TileA, A_K_MAJOR, CLUSTER_N>(shared_address(&stage.a), args.map_a, first_m,
-                                            step * BLOCK_K, place.n, row_blocks, full);
+                                            step * BLOCK_K, full, place.n, row_blocks);
   const u32 tile_b = shared_address(&stage.b);
   load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes>(
-      tile_b, args.map_b, first_n, step * BLOCK_K, place.m, column_blocks, full);
+      tile_b, args.map_b, first_n, step * BLOCK_K, full, place.m, column_blocks);
   if constexpr (GATED) {
     load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes>(
         tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
-        first_n, step * BLOCK_K, place.m, column_blocks, full);
+        first_n, step * BLOCK_K, full, place.m, column_blocks);
   }
 }
 

@@ -152,7 +152,8 @@ TEST_CASE("a shared-memory offset or size that is off by one does not compile") 
   for (const Problem& problem :
        {product(DType::bf16, Layout::tn), fp32, exact(fp32), product(DType::bf16, Layout::tn, 1),
         product(DType::bf16, Layout::tn, 1000, "geglu"),
-        product(DType::fp32, Layout::tn, 1000, "geglu")}) {
+        product(DType::fp32, Layout::tn, 1000, "geglu"),
+        product(DType::tf32, Layout::tt, 1000, "geglu")}) {
     const search::Space* space = io::default_space(problem.family);
     const auto candidate = search::default_candidate(problem, *device, *space, {});
     REQUIRE(candidate);

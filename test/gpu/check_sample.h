@@ -1,4 +1,4 @@
-// Sampled configs of a problem, each compiled, run and compared with the reference.
+// Configs of a problem, given or sampled, each compiled, run and compared with the reference.
 #pragma once
 
 #include <string>
@@ -11,6 +11,24 @@
 
 namespace autotune::test {
 
+inline void check_config(gpu::Measurer& measurer, const Problem& problem, const Config& config) {
+  INFO(describe(problem) << " with " << to_string(config));
+  const gpu::CompiledCode code = compile(config, problem, measurer.gpu().spec);
+  INFO(code.log);
+  REQUIRE(code.ok);
+  worker::MeasureRequest request;
+  request.problem = problem;
+  request.config = to_string(config);
+  request.cubin = code.cubin;
+  request.actual = code.actual;
+  request.options.max_samples = 1;
+  const auto reply = measurer.measure(request);
+  INFO(reply.log);
+  CHECK(reply.outcome == Outcome::ok);
+  // Everything behind a poisoned context would fail as well.
+  REQUIRE(!measurer.lost());
+}
+
 inline void check_sample(gpu::Measurer& measurer, const Problem& problem, int count,
                          std::uint64_t seed) {
   const DeviceSpec& device = measurer.gpu().spec;
@@ -20,23 +38,7 @@ inline void check_sample(gpu::Measurer& measurer, const Problem& problem, int co
   std::vector<std::pair<Config, Problem>> wanted;
   for (const search::Candidate& each : sample) wanted.emplace_back(each.config, problem);
   compile_ahead(wanted, device);
-  for (const search::Candidate& candidate : sample) {
-    INFO(describe(problem) << " with " << to_string(candidate.config));
-    const gpu::CompiledCode code = compile(candidate.config, problem, device);
-    INFO(code.log);
-    REQUIRE(code.ok);
-    worker::MeasureRequest request;
-    request.problem = problem;
-    request.config = to_string(candidate.config);
-    request.cubin = code.cubin;
-    request.actual = code.actual;
-    request.options.max_samples = 1;
-    const auto reply = measurer.measure(request);
-    INFO(reply.log);
-    CHECK(reply.outcome == Outcome::ok);
-    // Everything behind a poisoned context would fail as well.
-    REQUIRE(!measurer.lost());
-  }
+  for (const search::Candidate& each : sample) check_config(measurer, problem, each.config);
 }
 
 }  // namespace autotune::test

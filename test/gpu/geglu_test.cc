@@ -31,14 +31,20 @@ double exact(double x, Activation activation) {
   return x < 0 ? 0 : x;
 }
 
+bool is_served(const DeviceSpec& device, const Config& config, const Problem& problem) {
+  return config.kernel->unsupported(traits_of(problem), device).empty();
+}
+
 // The first column of A meets the gates' weights only, the second one the others, so that C is the
-// activation of the first.
+// activation of the first. Empty where the GPU has no such kernel.
 std::vector<float> activations_of(gpu::Workbench& bench, const char* text,
                                   const std::vector<float>& gates, Activation activation) {
   const auto m = static_cast<std::int64_t>(gates.size());
-  const Problem problem = test::geglu(m, 1, 2, DType::fp32, Layout::tn, activation);
+  Problem problem = test::geglu(m, 1, 2, DType::fp32, Layout::tn, activation);
+  problem.lda = problem.ldb = 4;
   const auto config = parse_config(text, *find_family("geglu"));
   REQUIRE(config);
+  if (!is_served(bench.gpu().spec, *config, problem)) return {};
   test::GivenMatrices given;
   for (const float gate : gates) given.a.insert(given.a.end(), {gate, 1.0F});
   given.b = {1.0F, 0.0F};
@@ -84,10 +90,12 @@ TEST_CASE("activations of fp32 are accurate over their whole range") {
   if (bench == nullptr) return;
   std::vector<float> gates = {0.0F, -0.0F, 1e-30F, -1e-30F, 100.0F, -100.0F, 1e15F, -1e15F};
   for (int i = -2400; i <= 2400; ++i) gates.push_back(static_cast<float>(i) / 200.0F);
-  for (const char* text : {"simt:block_m=64,block_n=32,thread_m=4,thread_n=4",
-                           "mma:block_m=64,block_n=32,block_k=32"}) {
+  for (const char* text :
+       {"simt:block_m=64,block_n=32,thread_m=4,thread_n=4", "mma:block_m=64,block_n=32,block_k=32",
+        "wgmma_fp32:block_m=64,block_n=8,chains=2"}) {
     for (const Activation activation : test::kAllActivations) {
       const std::vector<float> values = activations_of(*bench, text, gates, activation);
+      if (values.empty()) continue;
       double worst = 0;
       for (std::size_t i = 0; i < gates.size(); ++i) {
         const double right = exact(gates[i], activation);
@@ -103,7 +111,8 @@ TEST_CASE("the gate and its factor are not mixed up, nor are columns") {
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
   // Gates count the columns, factors the rows of the weights in powers of two.
-  const Problem problem = test::geglu(33, 130, 8, DType::fp32, Layout::tt, Activation::relu);
+  Problem problem = test::geglu(33, 130, 8, DType::fp32, Layout::tt, Activation::relu);
+  problem.ldb = 132;
   test::GivenMatrices given;
   given.a.assign(33 * 8, 1.0F);
   for (int k = 0; k < 8; ++k) {
@@ -112,10 +121,13 @@ TEST_CASE("the gate and its factor are not mixed up, nor are columns") {
       given.up.push_back(static_cast<float>(1 << k));
     }
   }
-  for (const char* text : {"simt:block_m=64,block_n=64,thread_m=8,thread_n=4",
-                           "mma:block_m=64,block_n=64,block_k=32"}) {
+  for (const char* text :
+       {"simt:block_m=64,block_n=64,thread_m=8,thread_n=4", "mma:block_m=64,block_n=64,block_k=32",
+        "wgmma_fp32:block_m=64,block_n=64,chains=1",
+        "wgmma_fp32:block_m=128,block_n=32,chains=2"}) {
     const auto config = parse_config(text, *find_family("geglu"));
     REQUIRE(config);
+    if (!is_served(bench->gpu().spec, *config, problem)) continue;
     const std::vector<float> values = test::run_given(*bench, *config, problem, given);
     int wrong = 0;
     for (int i = 0; i < 33 * 130; ++i) {
@@ -156,6 +168,42 @@ TEST_CASE("gated kernels are right on ragged and long problems, and into fp32") 
     test::check_sample(*measurer, wide, 4, seed++);
     wide.out_dtype = DType::fp32;
     test::check_sample(*measurer, wide, 4, seed++);
+  }
+}
+
+TEST_CASE("wgmma_fp32 gates in every layout and activation, ragged, and over many tiles",
+          "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  constexpr Size kSizes[] = {{203, 77, 101}, {1, 1524, 512}, {3100, 1252, 20}, {2500, 2508, 484}};
+  int turn = 0;
+  for (const Layout layout : test::kAllLayouts) {
+    for (const Size& size : kSizes) {
+      const Activation activation = test::kAllActivations[(turn + turn / 4) % 4];
+      ++turn;
+      Problem problem = test::geglu(size.m, size.n, size.k, DType::fp32, layout, activation);
+      problem.lda = (problem.lda + 3) / 4 * 4;
+      problem.ldb = (problem.ldb + 3) / 4 * 4;
+      std::vector<const char*> texts = {
+          "wgmma_fp32:block_m=64,block_n=32,stages=5,cut_stages=2,chains=1,cutters=3",
+          "wgmma_fp32:block_m=128,block_n=64,stages=4,cut_stages=2,chains=2,cutters=7",
+          "wgmma_fp32:block_m=192,block_n=32,stages=3,cut_stages=3,chains=2,cutters=3"};
+      if (b_is_k_major(layout)) {  // else a matrix of weights fills slabs of 32 columns
+        texts.push_back(
+            "wgmma_fp32:block_m=128,block_n=56,stages=4,cut_stages=2,chains=2,cutters=3");
+        texts.push_back(
+            "wgmma_fp32:block_m=64,block_n=24,stages=8,cut_stages=2,chains=1,cutters=7");
+      }
+      for (const char* text : texts) {
+        const auto config = parse_config(text, *find_family("geglu"));
+        REQUIRE(config);
+        if (!is_served(measurer->gpu().spec, *config, problem)) continue;
+        test::check_config(*measurer, problem, *config);
+      }
+    }
   }
 }
 

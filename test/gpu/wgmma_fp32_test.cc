@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "test/gpu/check_sample.h"
 #include "test/gpu/default_cases.h"
 #include "test/gpu/given_gemm.h"
 
@@ -24,10 +26,21 @@ constexpr const char* kConfigs[] = {
     "wgmma_fp32:block_m=192,block_n=80,stages=2,cut_stages=2,chains=1,cutters=3",
     "wgmma_fp32:block_m=128,block_n=128,stages=3,cut_stages=2,chains=2,cutters=3",
 };
+constexpr const char* kGatedConfigs[] = {
+    "wgmma_fp32:block_m=64,block_n=24,stages=4,cut_stages=2,chains=1,cutters=3",
+    "wgmma_fp32:block_m=128,block_n=56,stages=4,cut_stages=3,chains=2,cutters=7",
+    "wgmma_fp32:block_m=192,block_n=32,stages=2,cut_stages=2,chains=1,cutters=3",
+};
 constexpr const char* kFfma =
     "simt:block_m=64,block_n=64,block_k=16,stages=3,thread_m=8,thread_n=4,min_blocks=1";
 
-Config config_of(const char* text) { return parse_config(text, *find_family("gemm")).value(); }
+Config config_of(const char* text, const Problem& p) {
+  return parse_config(text, *find_family(p.family)).value();
+}
+
+std::span<const char* const> configs_for(const Problem& p) {
+  return is_gated(p) ? std::span<const char* const>(kGatedConfigs) : kConfigs;
+}
 
 // The workbench, where the GPU has the kernel's instruction.
 gpu::Workbench* hopper() {
@@ -37,11 +50,13 @@ gpu::Workbench* hopper() {
 }
 
 // Rows of A and B start on 16 bytes, those of C anywhere.
-Problem product(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout) {
-  Problem p = test::gemm(m, n, k, DType::fp32, layout);
+Problem with_loadable_rows(Problem p) {
   p.lda = (p.lda + 3) / 4 * 4;
   p.ldb = (p.ldb + 3) / 4 * 4;
   return p;
+}
+Problem product(std::int64_t m, std::int64_t n, std::int64_t k, Layout layout) {
+  return with_loadable_rows(test::gemm(m, n, k, DType::fp32, layout));
 }
 
 template <typename Draw>
@@ -56,7 +71,8 @@ double normal(std::mt19937_64& random) { return std::normal_distribution<double>
 template <typename Draw>
 GivenMatrices made(const Problem& p, Draw draw) {
   return {drawn(p.m * p.k, 1, draw), drawn(p.k * p.n, 2, draw),
-          p.beta != 0 ? drawn(p.m * p.n, 3, draw) : Values()};
+          p.beta != 0 ? drawn(p.m * p.n, 3, draw) : Values(),
+          is_gated(p) ? drawn(p.k * p.n, 4, draw) : Values()};
 }
 
 // Root mean square of the errors against fp64, each relative to the absolute values added up.
@@ -83,17 +99,18 @@ double error_of(const Values& values, const Problem& p, const GivenMatrices& giv
 }
 
 void compile_ahead(gpu::Workbench& bench, const Problem& p) {
-  std::vector<std::pair<Config, Problem>> wanted{{config_of(kFfma), p}};
-  for (const char* text : kConfigs) wanted.emplace_back(config_of(text), p);
+  std::vector<std::pair<Config, Problem>> wanted{{config_of(kFfma, p), p}};
+  for (const char* text : configs_for(p)) wanted.emplace_back(config_of(text, p), p);
   test::compile_ahead(wanted, bench.gpu().spec);
 }
 
 void check_near(gpu::Workbench& bench, const Problem& p, const GivenMatrices& given) {
   compile_ahead(bench, p);
-  const double allowed = 2 * error_of(test::run_given(bench, config_of(kFfma), p, given), p, given);
-  for (const char* text : kConfigs) {
+  const double allowed =
+      2 * error_of(test::run_given(bench, config_of(kFfma, p), p, given), p, given);
+  for (const char* text : configs_for(p)) {
     INFO(describe(p) << " with " << text);
-    CHECK(error_of(test::run_given(bench, config_of(text), p, given), p, given) <= allowed);
+    CHECK(error_of(test::run_given(bench, config_of(text, p), p, given), p, given) <= allowed);
   }
 }
 
@@ -103,9 +120,9 @@ bool same_number(float a, float b) { return a == b || (std::isnan(a) && std::isn
 void check_same(gpu::Workbench& bench, const Problem& p, const GivenMatrices& given,
                 bool everywhere) {
   compile_ahead(bench, p);
-  const Values ffma = test::run_given(bench, config_of(kFfma), p, given);
-  for (const char* text : kConfigs) {
-    const Values values = test::run_given(bench, config_of(text), p, given);
+  const Values ffma = test::run_given(bench, config_of(kFfma, p), p, given);
+  for (const char* text : configs_for(p)) {
+    const Values values = test::run_given(bench, config_of(text, p), p, given);
     int others = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const bool must = everywhere || !std::isfinite(ffma[i]) || !std::isfinite(values[i]);
@@ -173,28 +190,38 @@ TEST_CASE("wgmma_fp32 gives the numbers of FFMA where elements or sums are tiny"
   }
 }
 
+TEST_CASE("gated, wgmma_fp32 gives the numbers of FFMA where parts are not the whole") {
+  gpu::Workbench* bench = hopper();
+  if (bench == nullptr) return;
+  const Problem p =
+      with_loadable_rows(test::geglu(150, 100, 300, DType::fp32, Layout::tn, Activation::relu));
+  const auto scaled = [&](float a, float b, float up) {
+    GivenMatrices given = made(p, normal);
+    for (float& value : given.a) value *= a;
+    for (float& value : given.b) value *= b;
+    for (float& value : given.up) value *= up;
+    return given;
+  };
+  check_same(*bench, p, scaled(0x1p-128F, 0x1p100F, 0x1p100F), true);
+  check_same(*bench, p, scaled(0x1p100F, 0x1p-128F, 0x1p-80F), true);
+  check_same(*bench, p, scaled(0x1p100F, 0x1p-80F, 0x1p-128F), true);
+  check_same(*bench, p, scaled(0x1p-68F, 0x1p-68F, 0x1p100F), true);  // sums alone are tiny
+  check_same(*bench, p, scaled(0x1p-68F, 0x1p60F, 0x1p-68F), true);
+  GivenMatrices given = made(p, normal);
+  given.a[300 * 5 + 7] = std::numeric_limits<float>::infinity();
+  given.b[100 * 100 + 3] = std::numeric_limits<float>::quiet_NaN();
+  given.up[100 * 299 + 71] = -std::numeric_limits<float>::infinity();
+  check_same(*bench, p, given, false);
+}
+
 TEST_CASE("wgmma_fp32's rings turn over many tiles", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr || hopper() == nullptr) return;
-  const DeviceSpec& device = measurer->gpu().spec;
   for (const Layout layout : {Layout::tn, Layout::nt}) {
     for (const std::int64_t k : {20, 96, 1028}) {  // fewer k tiles than stages, as many, more
       const Problem problem = test::gemm(3100, 2508, k, DType::fp32, layout);
       for (const char* text : kConfigs) {
-        const Config config = config_of(text);
-        const gpu::CompiledCode code = test::compile(config, problem, device);
-        INFO(describe(problem) << " with " << text << code.log);
-        REQUIRE(code.ok);
-        worker::MeasureRequest request;
-        request.problem = problem;
-        request.config = to_string(config);
-        request.cubin = code.cubin;
-        request.actual = code.actual;
-        request.options.max_samples = 1;
-        const auto reply = measurer->measure(request);
-        INFO(reply.log);
-        CHECK(reply.outcome == Outcome::ok);
-        REQUIRE(!measurer->lost());
+        test::check_config(*measurer, problem, config_of(text, problem));
       }
     }
   }

@@ -65,10 +65,12 @@ TEST_CASE(
     "the gated family has the kernels that multiply with two matrices, and names the others") {
   const Family* geglu = find_family("geglu");
   REQUIRE(geglu != nullptr);
-  for (const char* name : {"wgmma", "mma", "simt"}) CHECK(find_kernel(*geglu, name) != nullptr);
-  const auto other = parse_config("wgmma_fp32:block_m=128", *geglu);
+  for (const char* name : {"wgmma", "wgmma_fp32", "mma", "simt"}) {
+    CHECK(find_kernel(*geglu, name) != nullptr);
+  }
+  const auto other = parse_config("gemv:block_m=8", *geglu);
   REQUIRE_FALSE(other);
-  CHECK(other.error().message.find("it has wgmma, mma, simt") != std::string::npos);
+  CHECK(other.error().message.find("it has wgmma, wgmma_fp32, mma, simt") != std::string::npos);
 }
 
 TEST_CASE("the gate is compiled in, with the activation's number") {
@@ -92,6 +94,10 @@ TEST_CASE("a gated tile takes the operands, accumulators and work of one with tw
   };
   const Pair pairs[] = {
       {"wgmma:block_m=128,block_n=96,block_k=64,stages=4", "wgmma:block_n=192", DType::bf16},
+      {"wgmma_fp32:block_m=128,block_n=56,stages=4,chains=2",
+       "wgmma_fp32:block_m=128,block_n=112,stages=4,chains=2", DType::fp32},
+      {"wgmma_fp32:block_m=64,block_n=24,chains=1", "wgmma_fp32:block_m=64,block_n=48,chains=1",
+       DType::fp32},
       {"mma:block_m=128,block_n=64,block_k=64,warps_m=2,warps_n=2",
        "mma:block_m=128,block_n=128,block_k=64,warps_m=2,warps_n=2", DType::bf16},
       {"mma:block_m=64,block_n=32,block_k=32,warps_m=2,warps_n=2",
@@ -132,9 +138,13 @@ TEST_CASE("simt keeps two tiles of B, each with its own padding") {
 }
 
 TEST_CASE("the explained terms add up to the shared memory of a gated block") {
-  for (const char* text : {"wgmma:block_m=128,block_n=64", "mma", "simt"}) {
+  const std::pair<const char*, DType> cases[] = {{"wgmma:block_m=128,block_n=64", DType::bf16},
+                                                 {"wgmma_fp32:block_n=56", DType::fp32},
+                                                 {"mma", DType::bf16},
+                                                 {"simt", DType::fp32}};
+  for (const auto& [text, dtype] : cases) {
     const Config config = config_of("geglu", text);
-    const Problem problem = product("geglu", text[0] == 's' ? DType::fp32 : DType::bf16);
+    const Problem problem = product("geglu", dtype);
     const auto terms = config.kernel->smem_terms(config, traits_of(problem));
     CHECK(terms.back().value == needs(config, problem).smem_bytes);
   }
@@ -146,6 +156,9 @@ TEST_CASE("an instruction has 256 columns at most, of both weights together") {
   CHECK(needs(config_of("geglu", "wgmma:block_n=136"), problem).wgmma_columns == 272);
   CHECK(broken(config_of("geglu", "wgmma:block_m=256,block_n=128,consumers=1"), problem) ==
         "accumulators");
+  const Problem fp32 = product("geglu", DType::fp32);
+  CHECK(needs(config_of("geglu", "wgmma_fp32:block_n=128,chains=1"), fp32).wgmma_columns == 256);
+  CHECK(needs(config_of("geglu", "wgmma_fp32:block_n=136,chains=1"), fp32).wgmma_columns == 272);
 }
 
 TEST_CASE("where B is contiguous along n, a slab of 128 bytes is of one matrix of weights") {
@@ -158,6 +171,9 @@ TEST_CASE("where B is contiguous along n, a slab of 128 bytes is of one matrix o
               .empty());
   }
   CHECK(broken(config_of("geglu", "wgmma:block_n=96"), product("geglu")).empty());
+  const Config fp32 = config_of("geglu", "wgmma_fp32:block_n=48,chains=1");
+  CHECK(broken(fp32, product("geglu", DType::fp32, Layout::tt)) == "whole_slabs");
+  CHECK(broken(fp32, product("geglu", DType::fp32, Layout::tn)).empty());
 }
 
 TEST_CASE("gated, k is not split: parts of a gate are not gated one by one") {

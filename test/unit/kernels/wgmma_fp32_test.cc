@@ -120,8 +120,9 @@ TEST_CASE("wgmma_fp32's cutting lanes meet in no bank") {
   }
 }
 
-Problem product(Layout layout) {
+Problem product(Layout layout, const char* family = "gemm") {
   Problem problem;
+  problem.family = family;
   problem.m = 1000;
   problem.n = 2000;
   problem.k = 512;
@@ -130,7 +131,9 @@ Problem product(Layout layout) {
   return checked(problem).value();
 }
 
-Config config_of(std::string_view text) { return parse_config(text, *find_family("gemm")).value(); }
+Config config_of(std::string_view text, const char* family = "gemm") {
+  return parse_config(text, *find_family(family)).value();
+}
 
 DeviceSpec hopper() {
   DeviceSpec device;
@@ -187,9 +190,43 @@ TEST_CASE("wgmma_fp32's resources and work, and what it hands to the copy engine
         6 * 2 * 80 * 32 * 2 + 4 * 4096 + 3 * (4096 + 3 * 2048) + (128 + 80) * 32 * 4);
 }
 
-bool fits(const Config& config, Layout layout) {
+TEST_CASE("gated, wgmma_fp32 loads and cuts the columns of both weights") {
+  const Config config = config_of(
+      "wgmma_fp32:block_m=128,block_n=40,block_k=32,stages=5,cut_stages=2,chains=2,cutters=3",
+      "geglu");
+  const Problem problem = product(Layout::tn, "geglu");
+  const Resources needs = config.kernel->resources(config, problem, hopper(), 0);
+  CHECK(needs.threads == 384);
+  CHECK(needs.smem_bytes == 5 * (128 + 40 + 40) * 128 + 2 * 3 * (40 + 40) * 64 + 14 * 8 + 8);
+  CHECK(needs.register_demand == 40 + 40 + 48 + 8);
+  CHECK(needs.role_registers == 224);
+  CHECK(needs.min_registers == 20 + 30);
+  CHECK(needs.wgmma_columns == 40);  // a chain has the gates, the other their factors
+
+  const LaunchPlan plan = config.kernel->launch_plan(config, problem, hopper(), {1, 2, 3, 0, 4}, 0);
+  REQUIRE(plan.map_count == 3);
+  const TensorMap& a = plan.maps[0];
+  const TensorMap& gate = plan.maps[1];
+  const TensorMap& up = plan.maps[2];
+  CHECK((a.address == 1 && gate.address == 2 && up.address == 4));
+  CHECK((a.box_outer == 128 && gate.box_outer == 40 && up.box_outer == 40));
+  CHECK((up.inner == 512 && up.outer == 2000 && up.box_inner == 32 && up.pitch_bytes == 2048));
+  CHECK(up.offset + 128 == plan.params_size);
+  const Config plain = config_of(to_string(config));
+  CHECK(plain.kernel->launch_plan(plain, product(Layout::tn), hopper(), {}, 0).params_size ==
+        up.offset);
+
+  const Work work = config.kernel->work(config, problem, hopper());
+  CHECK(work.flops_per_k_tile == 2.0 * 128 * 80 * 32);
+  CHECK(work.b_bytes == 2.0 * 2000 * 512 * 4);
+  CHECK(work.smem_bytes_per_k_tile ==
+        6 * 2 * 80 * 32 * 2 + 128 * 128 + 80 * (128 + 3 * 64) + (128 + 80) * 128);
+}
+
+bool fits(const Config& config, Layout layout, const char* family = "gemm") {
+  const KernelTraits traits = traits_of(product(layout, family));
   for (const Constraint& constraint : config.kernel->constraints()) {
-    if (!constraint.holds(config.values, traits_of(product(layout)))) return false;
+    if (!constraint.holds(config.values, traits)) return false;
   }
   return true;
 }
@@ -201,6 +238,10 @@ TEST_CASE("wgmma_fp32's chains split the columns where the instruction can begin
   CHECK_FALSE(fits(config_of("wgmma_fp32:block_n=80,chains=2"), Layout::tt));
   CHECK(fits(config_of("wgmma_fp32:block_n=80,chains=1"), Layout::tt));
   CHECK_FALSE(fits(config_of("wgmma_fp32:block_n=24,chains=2"), Layout::tn));
+  CHECK(fits(config_of("wgmma_fp32:block_n=24,chains=2", "geglu"), Layout::tn, "geglu"));
+  CHECK_FALSE(fits(config_of("wgmma_fp32:block_n=12,chains=1", "geglu"), Layout::tn, "geglu"));
+  CHECK_FALSE(fits(config_of("wgmma_fp32:block_n=24,chains=2", "geglu"), Layout::tt, "geglu"));
+  CHECK(fits(config_of("wgmma_fp32:block_n=64,chains=2", "geglu"), Layout::tt, "geglu"));
   CHECK_FALSE(fits(config_of("wgmma_fp32:block_m=96"), Layout::tn));
   CHECK_FALSE(fits(config_of("wgmma_fp32:block_m=256"), Layout::tn));
   CHECK_FALSE(fits(config_of("wgmma_fp32:block_k=64"), Layout::tn));
