@@ -32,6 +32,21 @@ struct TileIndex {
   int n;
 };
 
+// A kernel may begin while the launch ahead of it still writes what it will read
+// (LaunchPlan::follows). Whatever that launch does not write may be read before.
+__device__ __forceinline__ void wait_for_launch_ahead() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The launch behind this one may begin as soon as every block is here.
+__device__ __forceinline__ void admit_next_launch() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 // A division by an unknown number costs a kernel's start hundreds of clocks.
 __device__ __forceinline__ u32 divided(u32 value, Reciprocal divisor) {
   return divisor == 0 ? value : u32(__umul64hi(value, divisor));

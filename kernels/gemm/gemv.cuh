@@ -71,6 +71,7 @@ __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first,
   Weights weights[STAGES];
 #pragma unroll
   for (int s = 0; s < STAGES; ++s) read_weights.read(weights[s], left - s * kPass);
+  wait_for_launch_ahead();  // which writes A, but no weights
   RowReader read_rows(args);
   Sums::Rows rows[STAGES];
 #pragma unroll

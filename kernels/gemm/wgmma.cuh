@@ -56,6 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const ClusterPlace place;
 
   if (threadIdx.x == 32) {
+    if (GATED) admit_next_launch();
     prefetch_map(args.map_a);
     prefetch_map(args.map_b);
 #if GATED
@@ -81,7 +82,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   u32 units = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
   if constexpr (kGrouped) units *= args.groups;
-  if (threadIdx.x == 0) open_ring(args, shared, place, k_tiles);
+  if (threadIdx.x == 0) {
+    wait_for_launch_ahead();
+    open_ring(args, shared, place, k_tiles);
+  }
   if (warpgroup == 0) {
     if constexpr (PRODUCER_REGISTERS > 0) give_registers<PRODUCER_REGISTERS>();
     if (kCluster == 1 && threadIdx.x < 32) {  // only the consumers wait for the barriers

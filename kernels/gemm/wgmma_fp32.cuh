@@ -30,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int warp = int(__shfl_sync(0xffffffff, threadIdx.x / 32, 0));
 
   if (threadIdx.x == 32) {
+    if (GATED) admit_next_launch();
     prefetch_map(args.map_a);
     prefetch_map(args.map_b);
 #if GATED
@@ -51,6 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       shared.lost[s] = kNoTile;
     }
     barrier_init_fence();
+    wait_for_launch_ahead();
     open_ring(args, shared, k_tiles);
   }
   if (warp < 4 * kHelpers) {

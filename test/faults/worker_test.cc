@@ -183,7 +183,7 @@ TEST_CASE("a measuring worker that dies, hangs or faults leaves the next config 
     CHECK(measured(*worker, ++id, "mma:block_m=128").outcome == Outcome::ok);
   }
   CompareRequest compare;
-  compare.config_b = "mma:@kill";
+  compare.contenders = {{"mma:block_m=128", "", ""}, {"mma:@kill", "", ""}};
   const auto lost = worker->compare(compare);
   REQUIRE(lost);
   CHECK(lost->outcome == Outcome::faulted);

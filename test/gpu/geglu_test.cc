@@ -217,16 +217,15 @@ TEST_CASE("the baseline of a gated problem is two products, or one, and an eleme
         const auto ours = test::default_request(problem, measurer->gpu().spec);
         worker::CompareRequest request;
         request.problem = problem;
-        request.config_a = ours.config;
-        request.cubin_a = ours.cubin;
+        request.contenders = {{ours.config, ours.cubin, {}}};
         request.baseline = true;
-        request.pairs = 10;
+        request.rounds = 10;
         const auto reply = measurer->compare(request);
         INFO(describe(problem) << ": " << reply.log);
         REQUIRE(reply.outcome == Outcome::ok);
-        CHECK(reply.name_b.rfind("cublas", 0) == 0);
-        CHECK(reply.name_b.find("elementwise kernel") != std::string::npos);
-        CHECK(reply.b.result_error < (dtype == DType::fp32 ? 1.5e-5 : 7e-3));
+        CHECK(reply.baseline.rfind("cublas", 0) == 0);
+        CHECK(reply.baseline.find("elementwise kernel") != std::string::npos);
+        CHECK(reply.sides.back().measurement.result_error < (dtype == DType::fp32 ? 1.5e-5 : 7e-3));
       }
     }
   }

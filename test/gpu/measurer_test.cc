@@ -109,21 +109,24 @@ TEST_CASE("cuBLAS computes the same product in every layout and type") {
       const auto ours = test::default_request(problem, measurer->gpu().spec);
       worker::CompareRequest request;
       request.problem = problem;
-      request.config_a = ours.config;
-      request.cubin_a = ours.cubin;
+      request.contenders = {{ours.config, ours.cubin, {}}};
       request.baseline = true;
-      request.pairs = 10;
+      request.rounds = 10;
       const auto reply = measurer->compare(request);
       INFO(describe(problem) << ": " << reply.log);
       REQUIRE(reply.outcome == Outcome::ok);
-      CHECK(reply.candidates_b >= 1);
-      CHECK(reply.name_b.rfind("cublas", 0) == 0);
-      CHECK(reply.b.result_error < 5e-3);
-      if (dtype == DType::fp32) CHECK(reply.b.result_error < 1e-5);
-      CHECK(reply.a.samples == 10);
-      CHECK(reply.ratio > 0);
-      CHECK(reply.ratio_lo <= reply.ratio);
-      CHECK(reply.ratio <= reply.ratio_hi);
+      CHECK(reply.baseline_candidates >= 1);
+      CHECK(reply.baseline.rfind("cublas", 0) == 0);
+      REQUIRE(reply.sides.size() == 2);
+      const worker::Side& cublas = reply.sides[1];
+      CHECK(cublas.measurement.result_error < 5e-3);
+      if (dtype == DType::fp32) CHECK(cublas.measurement.result_error < 1e-5);
+      CHECK(reply.sides[0].outcome == Outcome::ok);
+      CHECK(reply.sides[0].measurement.samples == 10);
+      CHECK(reply.sides[0].ratio == 1);
+      CHECK(cublas.ratio > 0);
+      CHECK(cublas.ratio_lo <= cublas.ratio);
+      CHECK(cublas.ratio <= cublas.ratio_hi);
     }
   }
 }
@@ -135,18 +138,44 @@ TEST_CASE("a config compared with itself is as fast as itself") {
       test::default_request(gemm(2048, 2048, 2048, DType::bf16, Layout::tn), measurer->gpu().spec);
   worker::CompareRequest request;
   request.problem = one.problem;
-  request.config_a = request.config_b = one.config;
-  request.cubin_a = request.cubin_b = one.cubin;
-  const auto reply = measurer->compare(request);
-  INFO(reply.log);
-  REQUIRE(reply.outcome == Outcome::ok);
-  CHECK(reply.ratio == Approx(1).margin(0.02));
+  request.contenders = {3, {one.config, one.cubin, {}}};
+  for (const bool rested : {false, true}) {
+    request.rested = rested;
+    const auto reply = measurer->compare(request);
+    INFO(reply.log);
+    REQUIRE(reply.outcome == Outcome::ok);
+    REQUIRE(reply.sides.size() == 3);
+    for (const worker::Side& side : reply.sides) CHECK(side.ratio == Approx(1).margin(0.02));
+  }
 
   request.sustain_s = 0.4;
   const auto sustained = measurer->compare(request);
   INFO(sustained.log);
   REQUIRE(sustained.outcome == Outcome::ok);
-  CHECK(sustained.ratio == Approx(1).margin(0.02));
-  CHECK(sustained.a.samples > 8);
-  CHECK(sustained.a.samples == sustained.b.samples);
+  REQUIRE(sustained.sides.size() == 3);
+  for (const worker::Side& side : sustained.sides) {
+    CHECK(side.ratio == Approx(1).margin(0.02));
+    CHECK(side.measurement.samples > 8);
+    CHECK(side.measurement.samples == sustained.sides[0].measurement.samples);
+  }
+}
+
+TEST_CASE("a contender that cannot be launched stays behind, the others go on") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  const auto one =
+      test::default_request(gemm(256, 256, 256, DType::bf16, Layout::tn), measurer->gpu().spec);
+  worker::CompareRequest request;
+  request.problem = one.problem;
+  request.contenders = {{one.config, "no cubin", {}}, {one.config, one.cubin, {}}};
+  request.rounds = 5;
+  const auto reply = measurer->compare(request);
+  INFO(reply.log);
+  REQUIRE(reply.outcome == Outcome::ok);
+  REQUIRE(reply.sides.size() == 2);
+  CHECK(reply.sides[0].outcome == Outcome::launch_failed);
+  CHECK_FALSE(reply.sides[0].log.empty());
+  CHECK(reply.sides[1].outcome == Outcome::ok);
+  CHECK(reply.sides[1].ratio == 1);
+  CHECK(reply.sides[1].measurement.samples == 5);
 }

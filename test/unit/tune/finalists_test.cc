@@ -1,5 +1,7 @@
 #include "autotune/tune/finalists.h"
 
+#include <map>
+
 #include "kernels/kernel.h"
 #include "test/support/catch.h"
 
@@ -17,46 +19,60 @@ Trial trial(double us, std::int64_t smem, int block_n = 16) {
   return trial;
 }
 
-// Replies with fixed medians and an interval of the given half width around their ratio; the same
-// again to those who ask for more pairs.
-struct Bout {
-  double a;
-  double b;
-  double width;
+// What every look says: a time for each trial, told apart by its shared memory, and intervals of
+// the given half width. Each look is noted.
+struct Said {
+  std::map<std::int64_t, double> us;
+  double width = 0.0005;
 };
-Pairing replies(std::vector<Bout> bouts, int* asked = nullptr) {
-  return [bouts = std::move(bouts), next = std::size_t{0}, asked](
-             const Trial&, const Trial&,
-             Pairs pairs) mutable -> Expected<std::optional<worker::CompareReply>> {
-    const bool again = pairs.least == 30;
-    if (!again) REQUIRE(next < bouts.size());
-    const Bout& bout = again ? bouts[next - 1] : bouts[next++];
-    if (asked && !again) ++*asked;
+struct Looked {
+  std::vector<std::int64_t> smem;
+  Look how;
+};
+Looking says(Said said, std::vector<Looked>* looks = nullptr) {
+  return [said = std::move(said), looks](
+             const std::vector<const Trial*>& trials,
+             Look how) -> Expected<std::optional<worker::CompareReply>> {
+    Looked looked{{}, how};
     worker::CompareReply reply;
-    reply.a.median_us = bout.a;
-    reply.b.median_us = bout.b;
-    reply.ratio = bout.b / bout.a;
-    reply.ratio_lo = reply.ratio - bout.width;
-    reply.ratio_hi = reply.ratio + bout.width;
+    for (const Trial* trial : trials) {
+      looked.smem.push_back(trial->predicted.smem_bytes);
+      worker::Side& side = reply.sides.emplace_back();
+      const auto known = said.us.find(trial->predicted.smem_bytes);
+      if (known == said.us.end()) {
+        side.outcome = Outcome::launch_failed;
+        continue;
+      }
+      side.measurement.median_us = known->second;
+      side.ratio = known->second / said.us.at(trials.front()->predicted.smem_bytes);
+      side.ratio_lo = side.ratio - said.width;
+      side.ratio_hi = side.ratio + said.width;
+    }
+    if (looks != nullptr) looks->push_back(std::move(looked));
     return reply;
   };
 }
+
+constexpr auto kNone = std::nullopt;
 
 }  // namespace
 
 TEST_CASE("one clear leader needs no final") {
   std::vector<Trial> trials{trial(20, 1), trial(10, 9), trial(12, 1)};
-  const auto standing = settle(trials, 0, std::nullopt, replies({}));
+  std::vector<Looked> looks;
+  const auto standing = settle(trials, 0, kNone, says({}, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
+  CHECK(standing->leaders == std::vector<std::size_t>{1});
   CHECK_FALSE(standing->tie);
   CHECK(standing->lead_percent == Approx(20));
   CHECK(standing->timed_again.empty());
+  CHECK(looks.empty());
 }
 
-TEST_CASE("the pairing overrules what was measured before") {
+TEST_CASE("a look overrules what was measured before") {
   std::vector<Trial> trials{trial(10, 1), trial(10.1, 9)};
-  const auto standing = settle(trials, std::nullopt, std::nullopt, replies({{10.4, 10.0, 0.001}}));
+  const auto standing = settle(trials, kNone, kNone, says({{{1, 10.4}, {9, 10.0}}}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK(trials[1].measurement.median_us == 10.0);
@@ -67,7 +83,7 @@ TEST_CASE("the pairing overrules what was measured before") {
 
 TEST_CASE("a tie goes to fewer resources and is said to be one") {
   std::vector<Trial> trials{trial(10, 9), trial(10.1, 1)};
-  const auto standing = settle(trials, std::nullopt, std::nullopt, replies({{10, 10.01, 0.01}}));
+  const auto standing = settle(trials, kNone, kNone, says({{{9, 10}, {1, 10.01}}, 0.01}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK(standing->tie);
@@ -76,8 +92,8 @@ TEST_CASE("a tie goes to fewer resources and is said to be one") {
 TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   for (const double challenger : {10.03, 9.97}) {
     std::vector<Trial> trials{trial(10, 5), trial(10.1, challenger > 10 ? 1 : 9)};
-    const auto standing =
-        settle(trials, std::nullopt, std::nullopt, replies({{10, challenger, 0.01}}));
+    const auto standing = settle(trials, kNone, kNone,
+                                 says({{{5, 10}, {1, challenger}, {9, challenger}}, 0.01}));
     REQUIRE(standing);
     CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
     CHECK(standing->tie);
@@ -85,22 +101,64 @@ TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
 }
 
 TEST_CASE("sixteen finalists, four of one tile shape at most") {
-  const Bout lost{10, 11, 0.001};
   std::vector<Trial> trials;
-  for (int i = 0; i < 5; ++i) trials.push_back(trial(10 + 0.01 * i, 5));
-  int asked = 0;
-  REQUIRE(settle(trials, std::nullopt, std::nullopt, replies({lost, lost, lost}, &asked)));
-  CHECK(asked == 3);
-  for (int i = 1; i < 18; ++i) trials.push_back(trial(10.1 + 0.01 * i, 5, 16 * i));
-  asked = 0;
-  REQUIRE(settle(trials, std::nullopt, std::nullopt, replies(std::vector<Bout>(15, lost), &asked)));
-  CHECK(asked == 15);
+  Said said;
+  for (int i = 0; i < 5; ++i) trials.push_back(trial(10 + 0.01 * i, i));
+  for (int i = 0; i < 24; ++i) said.us[i] = i == 0 ? 10 : 11;
+  std::vector<Looked> looks;
+  REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
+  REQUIRE(looks.size() == 1);
+  CHECK(looks[0].smem == std::vector<std::int64_t>{0, 1, 2, 3});
+  for (int i = 5; i < 23; ++i) trials.push_back(trial(10.1 + 0.01 * i, i, 16 * i));
+  looks.clear();
+  REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
+  REQUIRE(looks.size() == 1);
+  CHECK(looks[0].smem.size() == 16);
+}
+
+TEST_CASE("few finalists where launches are long, and fewer rounds") {
+  std::vector<Trial> trials;
+  Said said;
+  for (int i = 0; i < 12; ++i) {
+    trials.push_back(trial(20'000 + i, i, 16 * (i + 1)));
+    said.us[i] = i == 0 ? 20'000 : 21'000;
+  }
+  std::vector<Looked> looks;
+  REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
+  REQUIRE(looks.size() == 1);
+  CHECK(looks[0].smem.size() == 3);
+  CHECK(looks[0].how.rounds == 3);
+}
+
+TEST_CASE("each look is at those that the one before could not tell apart") {
+  // 0.1 % apart from each other, but for two.
+  std::vector<Trial> trials{trial(10, 1), trial(10, 2), trial(10, 3), trial(10, 4)};
+  std::vector<Looked> looks;
+  const auto standing = settle(
+      trials, kNone, kNone, says({{{1, 10.2}, {2, 10.1}, {3, 10.01}, {4, 10}}, 0.0002}, &looks));
+  REQUIRE(standing);
+  CHECK(standing->winner == 3);
+  CHECK(standing->leaders == std::vector<std::size_t>{3, 2});
+  REQUIRE(looks.size() == 3);
+  CHECK(looks[0].smem == std::vector<std::int64_t>{1, 2, 3, 4});
+  CHECK(looks[1].smem == std::vector<std::int64_t>{4, 3, 2});  // 2 % behind is out
+  CHECK(looks[2].smem == std::vector<std::int64_t>{4, 3});     // 1 % as well, in the end
+  CHECK_FALSE(looks[0].how.rested);
+  CHECK(looks[1].how.rested);
+  CHECK(looks[2].how.rounds > looks[1].how.rounds);
+}
+
+TEST_CASE("who may be as fast by the interval is looked at again, however far behind") {
+  std::vector<Trial> trials{trial(10, 1), trial(10, 2)};
+  std::vector<Looked> looks;
+  REQUIRE(settle(trials, kNone, kNone, says({{{1, 10}, {2, 10.5}}, 0.1}, &looks)));
+  CHECK(looks.size() == 3);
 }
 
 TEST_CASE("the default config is not beaten by a tie that was slower") {
   for (const double challenger : {10.01, 9.99}) {
     std::vector<Trial> trials{trial(10.1, 9), trial(10, 1)};  // the default needs more
-    const auto standing = settle(trials, 0, std::nullopt, replies({{challenger, 10.0, 0.01}}));
+    const auto standing = settle(trials, 0, kNone, says({{{1, challenger}, {9, 10.0}}, 0.01}));
     REQUIRE(standing);
     CHECK(standing->tie);
     CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
@@ -108,37 +166,29 @@ TEST_CASE("the default config is not beaten by a tie that was slower") {
   }
 }
 
-TEST_CASE("the default is timed beside a winner that came close to it") {
-  int asked = 0;
-  std::vector<Trial> trials{trial(10.4, 5), trial(10, 5), trial(10.1, 5), trial(10.2, 5)};
+TEST_CASE("the default is timed beside the winner to the end") {
+  std::vector<Trial> trials{trial(11.5, 5), trial(10, 1), trial(10, 2)};
+  std::vector<Looked> looks;
   const auto standing =
-      settle(trials, 0, std::nullopt,
-             replies({{10, 10.1, 0.001}, {10, 10.2, 0.001}, {10.5, 10.4, 0.001}}, &asked));
+      settle(trials, 0, kNone, says({{{5, 11}, {1, 10}, {2, 10.01}}, 0.0002}, &looks));
   REQUIRE(standing);
-  CHECK(asked == 3);
-  CHECK(standing->winner == 0);
-  CHECK_FALSE(standing->tie);
+  REQUIRE(looks.size() == 3);
+  for (const Looked& look : looks) CHECK(look.smem.back() == 5);
 }
 
-TEST_CASE("who is beaten by more than 1 % is not timed any longer") {
-  for (const double challenger : {10.05, 10.2}) {
-    std::vector<int> asked;
-    std::vector<Trial> trials{trial(10, 5), trial(10.1, 5)};
-    const Pairing pairing = [&, reply = replies({{10, challenger, 0.001}})](
-                                const Trial& a, const Trial& b, Pairs pairs) {
-      asked.push_back(pairs.least);
-      return reply(a, b, pairs);
-    };
-    REQUIRE(settle(trials, std::nullopt, std::nullopt, pairing));
-    CHECK(asked == (challenger > 10.1 ? std::vector{8} : std::vector{8, 30}));
-  }
+TEST_CASE("a finalist that fails is left behind") {
+  std::vector<Trial> trials{trial(10, 1), trial(10, 7), trial(10, 2)};
+  const auto standing = settle(trials, kNone, kNone, says({{{1, 10.2}, {2, 10}}}));
+  REQUIRE(standing);
+  CHECK(standing->winner == 2);
+  CHECK(standing->timed_again == std::set<std::size_t>{0, 2});
 }
 
-TEST_CASE("where no pairing is possible the first measurement decides") {
+TEST_CASE("where no look is possible the first measurement decides") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
   const auto standing = settle(
-      trials, 0, std::nullopt,
-      [](const Trial&, const Trial&, Pairs) -> Expected<std::optional<worker::CompareReply>> {
+      trials, 0, kNone,
+      [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
         return std::optional<worker::CompareReply>();
       });
   REQUIRE(standing);
@@ -147,17 +197,17 @@ TEST_CASE("where no pairing is possible the first measurement decides") {
 }
 
 TEST_CASE("the winner of an earlier run is timed again however slow it was then") {
-  std::vector<Trial> trials{trial(10, 5), trial(12.5, 5)};
-  const auto standing = settle(trials, std::nullopt, 1, replies({{13, 12, 0.001}}));
+  std::vector<Trial> trials{trial(10, 5), trial(12.5, 6)};
+  const auto standing = settle(trials, kNone, 1, says({{{5, 13}, {6, 12}}}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
 }
 
-TEST_CASE("an error of the pairing ends the final") {
+TEST_CASE("an error of a look ends the final") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
   const auto standing = settle(
-      trials, 0, std::nullopt,
-      [](const Trial&, const Trial&, Pairs) -> Expected<std::optional<worker::CompareReply>> {
+      trials, kNone, kNone,
+      [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
         return fail(ErrorCode::no_gpu, "gone");
       });
   REQUIRE_FALSE(standing);

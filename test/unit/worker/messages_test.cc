@@ -100,28 +100,36 @@ TEST_CASE("every message comes back as it was sent") {
 
   CompareRequest compare;
   compare.baseline = true;
-  compare.cubin_a = "a";
-  compare.pairs = 9;
+  compare.contenders = {{"one", std::string("\0\xff", 2), ""}, {"two + three", "b", "c"}};
+  compare.rounds = 9;
   compare.sustain_s = 2;
   compare.rested = true;
-  compare.most_pairs = 240;
+  compare.most_rounds = 240;
   const auto compare_back = decode_compare_request(encode(compare));
   REQUIRE(compare_back);
   CHECK(compare_back->baseline);
-  CHECK(compare_back->pairs == 9);
+  REQUIRE(compare_back->contenders.size() == 2);
+  CHECK(compare_back->contenders[0].cubin == std::string("\0\xff", 2));
+  CHECK(compare_back->contenders[1].config == "two + three");
+  CHECK(compare_back->contenders[1].second_cubin == "c");
+  CHECK(compare_back->rounds == 9);
   CHECK(compare_back->sustain_s == 2);
   CHECK(compare_back->rested);
-  CHECK(compare_back->most_pairs == 240);
+  CHECK(compare_back->most_rounds == 240);
 
   CompareReply ratio;
-  ratio.ratio = 1.25;
-  ratio.ratio_hi = std::numeric_limits<double>::infinity();
-  ratio.candidates_b = 64;
+  ratio.sides.resize(2);
+  ratio.sides[0].verdict = Verdict{Rule::shared_memory, 300'000, 232'448};
+  ratio.sides[1].ratio = 1.25;
+  ratio.sides[1].ratio_hi = std::numeric_limits<double>::infinity();
+  ratio.baseline_candidates = 64;
   const auto ratio_back = decode_compare_reply(encode(ratio));
   REQUIRE(ratio_back);
-  CHECK(ratio_back->ratio == 1.25);
-  CHECK(std::isinf(ratio_back->ratio_hi));
-  CHECK(ratio_back->candidates_b == 64);
+  REQUIRE(ratio_back->sides.size() == 2);
+  CHECK(ratio_back->sides[0].verdict == ratio.sides[0].verdict);
+  CHECK(ratio_back->sides[1].ratio == 1.25);
+  CHECK(std::isinf(ratio_back->sides[1].ratio_hi));
+  CHECK(ratio_back->baseline_candidates == 64);
 }
 
 TEST_CASE("a message is only taken for what it is") {

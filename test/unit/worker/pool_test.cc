@@ -136,12 +136,13 @@ TEST_CASE("a measuring worker answers measurements and comparisons") {
 
   CompareRequest compare;
   compare.id = 5;
-  compare.config_a = "mma:block_m=128";
+  compare.contenders = {{"mma:block_m=128", "", ""}};
   compare.baseline = true;
   const auto compared = worker->compare(compare);
   REQUIRE(compared);
-  CHECK(compared->ratio == Approx(2));
-  CHECK(compared->name_b == "cublasLt #3");
+  REQUIRE(compared->sides.size() == 2);
+  CHECK(compared->sides[1].ratio == Approx(2));
+  CHECK(compared->baseline == "cublasLt #3");
 }
 
 TEST_CASE("without a GPU the measuring worker says what it found") {
