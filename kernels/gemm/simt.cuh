@@ -4,7 +4,7 @@
 // two where it is gated.
 // Both operands lie in shared memory as [k][row], so that a thread reads its rows as 16-byte
 // vectors; an operand that is contiguous along k is transposed on the way in by 4-byte asynchronous
-// copies.
+// copies, swizzled as in simt_map.h.
 //
 // Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, THREAD_M, THREAD_N, THREADS, MIN_BLOCKS,
 // and the layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_STAGE_BYTES, SMEM_BYTES.
@@ -15,41 +15,48 @@ constexpr int kVectorM = THREAD_M < 4 ? THREAD_M : 4;
 constexpr int kVectorN = THREAD_N < 4 ? THREAD_N : 4;
 constexpr int kLanesN = kThreadsN < 8 ? kThreadsN : 8;  // a warp covers kLanesM x kLanesN threads
 constexpr int kLanesM = 32 / kLanesN;
-constexpr int kPad = 4;  // words; spreads the rows of a transposed copy over the banks
 
 static_assert(THREADS == kThreadsM * kThreadsN && THREADS % 32 == 0, "threads");
 static_assert(kThreadsM % kLanesM == 0 && kThreadsN % kLanesN == 0, "warps tile the block");
 
-struct Stage {
-  float a[BLOCK_K][BLOCK_M + kPad];
-  float b[kWeights][BLOCK_K][BLOCK_N + kPad];
-};
+constexpr int kTileA = BLOCK_K * BLOCK_M * 4;  // bytes
+constexpr int kTileB = BLOCK_K * BLOCK_N * 4;
+constexpr int kSpanA = simt_span(A_K_MAJOR, BLOCK_M * 4, kTileA, kTileB);
+constexpr int kSpanB = simt_span(B_K_MAJOR, BLOCK_N * 4, kTileA, kTileB);
 
-static_assert(sizeof(Stage::a) == SMEM_A_BYTES && SMEM_A_BYTES == SMEM_B_OFFSET, "A tile");
-static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
-static_assert(STAGES * sizeof(Stage) == SMEM_BYTES, "shared memory");
+static_assert(kTileA == SMEM_A_BYTES && SMEM_A_BYTES == SMEM_B_OFFSET, "A tile");
+static_assert(kTileA + kWeights * kTileB == SMEM_STAGE_BYTES, "stage");
+static_assert(STAGES * SMEM_STAGE_BYTES == SMEM_BYTES, "shared memory");
+
+template <typename T>
+__device__ __forceinline__ T* at_shared(u32 address) {
+  return static_cast<T*>(__cvta_shared_to_generic(address));
+}
 
 // Copies kBytes to shared memory, zero where `valid` is 0.
 template <int kBytes>
-__device__ __forceinline__ void copy_words(float* shared, const float* global, int valid) {
+__device__ __forceinline__ void copy_words(u32 shared, const float* global, int valid) {
   if constexpr (HAS_CP_ASYNC) {
-    cp_async<kBytes>(shared_address(shared), global, valid);
+    cp_async<kBytes>(shared, global, valid);
   } else {
 #pragma unroll
-    for (int i = 0; i < kBytes / 4; ++i) shared[i] = i * 4 < valid ? global[i] : 0.0f;
+    for (int i = 0; i < kBytes / 4; ++i) {
+      at_shared<float>(shared)[i] = i * 4 < valid ? global[i] : 0.0f;
+    }
   }
 }
 
-// Copies one operand's tiles, [BLOCK_K][kExtent + kPad] in shared memory, k tile after k tile. A
-// thread's copies are a fixed step apart in both memories, so that it keeps one pointer.
-template <bool kKMajor, int kExtent, int kAlign>
+// Copies one operand's tiles, [BLOCK_K][kExtent] in shared memory, k tile after k tile. A thread's
+// copies are a fixed step apart in both memories, but for the swizzle, so that it keeps one
+// pointer. Its rows are whole eights apart, all with the same swizzle.
+template <bool kKMajor, int kExtent, int kAlign, int kSpan>
 struct Loader {
-  static constexpr int kPitch = kExtent + kPad;
   static constexpr int kWords = (!kKMajor && kAlign == 16) ? 4 : 1;     // per copy
   static constexpr int kAcross = kKMajor ? BLOCK_K : kExtent / kWords;  // copies side by side
   static constexpr int kLines = kKMajor ? kExtent : BLOCK_K;
   static constexpr int kLineStep = THREADS / kAcross > 0 ? THREADS / kAcross : 1;
   static constexpr int kAcrossStep = THREADS < kAcross ? THREADS : kAcross;
+  static constexpr int kUnit = kKMajor ? kLineStep * 4 : 4;
   static_assert(THREADS % kAcross == 0 || kAcross % THREADS == 0, "copies tile the lines");
 
   const float* pointer;
@@ -69,11 +76,12 @@ struct Loader {
     k_step = kKMajor ? BLOCK_K : BLOCK_K * leading;
   }
 
-  // Fills `tile` and moves on by one k tile. `k_left`: columns of k from there.
-  __device__ __forceinline__ void load(float* tile, int k_left) {
+  // Fills the tile at that address and moves on by one k tile. `k_left`: columns of k from there.
+  __device__ __forceinline__ void load(u32 tile, int k_left) {
     const int lines_left = (kKMajor ? extent_left : k_left) - line;
     const int across_left = (kKMajor ? k_left : extent_left) - across;
-    float* target = tile + (kKMajor ? across * kPitch + line : line * kPitch + across);
+    const u32 target = tile + (kKMajor ? across * kExtent + line : line * kExtent + across) * 4;
+    const int swizzle = simt_swizzle(kSpan, across);
     const float* source = pointer;
 #pragma unroll
     for (int i = 0; i < (kLines + kLineStep - 1) / kLineStep; ++i) {
@@ -84,9 +92,10 @@ struct Loader {
           const bool inside = i * kLineStep < lines_left && left > 0;
           const int step = j * kAcrossStep * kWords;
           const int shared_step =
-              kKMajor ? i * kLineStep + step * kPitch : i * kLineStep * kPitch + step;
-          copy_words<kWords * 4>(target + shared_step, source + step,
-                                 inside ? min(left, kWords) * 4 : 0);
+              (kKMajor ? i * kLineStep + step * kExtent : i * kLineStep * kExtent + step) * 4;
+          const u32 place = simt_place(kSpan, kUnit, target, shared_step, swizzle) +
+                            simt_whole_spans(kSpan, shared_step);
+          copy_words<kWords * 4>(place, source + step, inside ? min(left, kWords) * 4 : 0);
         }
       }
       source += line_step;
@@ -95,21 +104,21 @@ struct Loader {
   }
 };
 
-template <int kCount, int kVector, int kThreads>
-__device__ __forceinline__ void read_rows(float (&out)[kCount], const float* row, int thread) {
+// Reads a thread's elements of row k, as many at once as lie together; `first`: the address of its
+// first one in row 0.
+template <int kCount, int kVector, int kThreads, int kSpan>
+__device__ __forceinline__ void read_row(float (&out)[kCount], u32 first, int k) {
+  constexpr int kUnit = kThreads * kVector * 4;
+  constexpr int kAtOnce = kVector % 2 == 0 ? kVector : 1;
+  const int swizzle = simt_swizzle(kSpan, k);
 #pragma unroll
-  for (int i = 0; i < kCount; i += kVector) {
-    const float* source = row + (i / kVector) * kThreads * kVector + thread * kVector;
-    if constexpr (kVector == 4) {
-      const float4 v = *reinterpret_cast<const float4*>(source);
-      out[i] = v.x;
-      out[i + 1] = v.y;
-      out[i + 2] = v.z;
-      out[i + 3] = v.w;
-    } else {
+  for (int i = 0; i < kCount; i += kAtOnce) {
+    const int step = ((k * kCount + i / kVector * kVector) * kThreads + i % kVector) * 4;
+    const u32 place = simt_place(kSpan, kUnit, first, step, swizzle);
+    const float* source = at_shared<const float>(place) + simt_whole_spans(kSpan, step) / 4;
+    source = static_cast<const float*>(__builtin_assume_aligned(source, kAtOnce * 4));
 #pragma unroll
-      for (int j = 0; j < kVector; ++j) out[i + j] = source[j];
-    }
+    for (int j = 0; j < kAtOnce; ++j) out[i + j] = source[j];
   }
 }
 
@@ -152,7 +161,7 @@ __device__ __forceinline__ void store_tile(const GemmArgs& args,
   }
 }
 
-__device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex tile, Stage* ring) {
+__device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex tile, u32 ring) {
   const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
   constexpr int kWarpsN = kThreadsN / kLanesN;
@@ -162,20 +171,24 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
   const i64 col0 = i64(tile.n) * BLOCK_N;
   const int k_tiles = args.k / BLOCK_K + (args.k % BLOCK_K != 0);
 
-  Loader<A_K_MAJOR, BLOCK_M, ALIGN_A> load_a(args.a, args.lda, row0, args.m);
-  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_b(args.b, args.ldb, col0, args.n);
-  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_up(args.up, args.ldb, col0, args.n);
+  using LoaderB = Loader<B_K_MAJOR, BLOCK_N, ALIGN_B, kSpanB>;
+  Loader<A_K_MAJOR, BLOCK_M, ALIGN_A, kSpanA> load_a(args.a, args.lda, row0, args.m);
+  LoaderB load_b(args.b, args.ldb, col0, args.n);
+  LoaderB load_up(args.up, args.ldb, col0, args.n);
   int k_left = args.k;
-  int write_stage = 0;
+  const u32 last_stage = ring + (STAGES - 1) * SMEM_STAGE_BYTES;
+  const auto next_stage = [&](u32 stage) {
+    return stage == last_stage ? ring : stage + SMEM_STAGE_BYTES;
+  };
+  u32 write_stage = ring;
 
   auto load_next = [&]() {
     if (k_left > 0) {
-      Stage& stage = ring[write_stage];
-      load_a.load(&stage.a[0][0], k_left);
-      load_b.load(&stage.b[0][0][0], k_left);
-      if constexpr (GATED) load_up.load(&stage.b[kWeights - 1][0][0], k_left);
+      load_a.load(write_stage, k_left);
+      load_b.load(write_stage + kTileA, k_left);
+      if constexpr (GATED) load_up.load(write_stage + kTileA + kTileB, k_left);
       k_left -= BLOCK_K;
-      write_stage = write_stage + 1 == STAGES ? 0 : write_stage + 1;
+      write_stage = next_stage(write_stage);
     }
     cp_async_commit();
   };
@@ -197,14 +210,15 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
 
   float fa[2][THREAD_M];
   float fb[2][kWeights][THREAD_N];
-  const Stage* stage = ring;
-  int read_stage = 0;
+  u32 read_stage = ring;
   auto read = [&](int buffer, int k) {
-    read_rows<THREAD_M, kVectorM, kThreadsM>(fa[buffer], stage->a[k], ty);
-    read_rows<THREAD_N, kVectorN, kThreadsN>(fb[buffer][0], stage->b[0][k], tx);
+    const u32 first_a = read_stage + ty * kVectorM * 4;
+    const u32 first_b = read_stage + kTileA + tx * kVectorN * 4;
+    read_row<THREAD_M, kVectorM, kThreadsM, kSpanA>(fa[buffer], first_a, k);
+    read_row<THREAD_N, kVectorN, kThreadsN, kSpanB>(fb[buffer][0], first_b, k);
     if constexpr (GATED) {
-      constexpr int kUp = kWeights - 1;
-      read_rows<THREAD_N, kVectorN, kThreadsN>(fb[buffer][kUp], stage->b[kUp][k], tx);
+      read_row<THREAD_N, kVectorN, kThreadsN, kSpanB>(fb[buffer][kWeights - 1], first_b + kTileB,
+                                                      k);
     }
   };
   read(0, 0);
@@ -215,8 +229,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
       if (k == BLOCK_K - 1) {
         cp_async_wait<STAGES - 2>();
         __syncthreads();
-        read_stage = read_stage + 1 == STAGES ? 0 : read_stage + 1;
-        stage = ring + read_stage;
+        read_stage = next_stage(read_stage);
       }
       read((k + 1) % 2, (k + 1) % BLOCK_K);
       if (k == 0) load_next();
@@ -241,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   if (GATED) admit_next_launch();
   wait_for_launch_ahead();
   for (u32 id = blockIdx.x; id < tiles; id += gridDim.x) {
-    compute_tile(args, tile_of(id, args), reinterpret_cast<Stage*>(smem));
+    compute_tile(args, tile_of(id, args), shared_address(smem));
     __syncthreads();
   }
 }

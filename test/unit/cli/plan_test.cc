@@ -176,6 +176,43 @@ TEST_CASE("large shared memory: explain prints the sum, the limit and the neares
   CHECK(contains(nearest.out, "Fits."));
 }
 
+TEST_CASE("explain sums what a gated fp32 block of 16 x 2048 x 16 needs to the byte") {
+  const auto explain = [](const std::string& config) {
+    return test::run({"explain", "geglu", "--m", "4096", "--n", "4096", "--k", "4096", "--dtype",
+                      "fp32", "--layout", "tt", "--device", "nvidia-h200", "--config", config,
+                      "--json", "-"});
+  };
+  const Ran ran = explain("simt:block_m=16,block_n=2048,block_k=16,stages=2");
+  INFO(ran.err);
+  CHECK(ran.code == 3);
+  const json explained = json::parse(ran.out);
+  CHECK(explained["fits"] == false);
+  CHECK(explained["resources"]["smem_bytes"] == 526336);
+  const json& terms = explained["terms"]["smem"];
+  REQUIRE(terms.size() == 1);
+  CHECK(terms[0]["expression"] == "2 stages x (16 + 2 x 2048) x 16 x 4 bytes");
+  CHECK(terms[0]["value"] == 2 * (16 + 2 * 2048) * 16 * 4);
+  const auto& verdicts = explained["verdicts"];
+  const auto memory = std::find_if(verdicts.begin(), verdicts.end(), [](const json& verdict) {
+    return verdict["rule"] == "shared_memory";
+  });
+  REQUIRE(memory != verdicts.end());
+  CHECK((*memory)["required"] == 526336);
+  CHECK((*memory)["limit"] == 232448);
+  CHECK(contains(ran.err, "Shared memory per block: 526,336 bytes of 232,448"));
+  CHECK(contains(ran.err,
+                 "out of resource: shared memory, required 526336 bytes, limit 232448 bytes "
+                 "(NVIDIA H200, opt-in per block)"));
+
+  CHECK(contains(ran.err, "Nearest config that fits"));
+  const std::string nearest = explained["nearest"];
+  CHECK(nearest.starts_with("simt:"));
+  const Ran fitting = explain(nearest);
+  CHECK(fitting.code == 0);
+  CHECK(json::parse(fitting.out)["fits"] == true);
+  CHECK(json::parse(fitting.out)["resources"]["smem_bytes"] <= 232448);
+}
+
 TEST_CASE("Jetson AGX Thor is planned for without one") {
   const json plan = plan_json("NVIDIA Thor");
   CHECK(plan["device"] == "NVIDIA Thor");

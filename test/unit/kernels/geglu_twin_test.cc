@@ -130,11 +130,14 @@ TEST_CASE("a gated tile takes the operands, accumulators and work of one with tw
   }
 }
 
-TEST_CASE("simt keeps two tiles of B, each with its own padding") {
+TEST_CASE("simt keeps a tile of A and two of B, and nothing between them, in every layout") {
   const Config config = config_of("geglu", "simt:block_m=64,block_n=32,block_k=16,stages=3");
-  const Problem problem = product("geglu", DType::fp32);
-  CHECK(needs(config, problem).smem_bytes == 3 * ((64 + 4) + 2 * (32 + 4)) * 16 * 4);
-  CHECK(definition(config, problem, "SMEM_B_OFFSET") == std::to_string((64 + 4) * 16 * 4));
+  for (const Layout layout : {Layout::tn, Layout::tt, Layout::nn, Layout::nt}) {
+    const Problem problem = product("geglu", DType::fp32, layout);
+    CHECK(needs(config, problem).smem_bytes == 3 * (64 + 2 * 32) * 16 * 4);
+    CHECK(definition(config, problem, "SMEM_B_OFFSET") == std::to_string(64 * 16 * 4));
+    CHECK(definition(config, problem, "SMEM_STAGE_BYTES") == std::to_string((64 + 64) * 16 * 4));
+  }
 }
 
 TEST_CASE("the explained terms add up to the shared memory of a gated block") {
