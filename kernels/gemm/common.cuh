@@ -33,17 +33,12 @@ struct TileIndex {
 };
 
 // A kernel may begin while the launch ahead of it still writes what it will read
-// (LaunchPlan::follows). Whatever that launch does not write may be read before.
+// (LaunchPlan::follows): as soon as the blocks of that one leave SMs. (Sooner would be worse: its
+// blocks then crowd on the few SMs that the launch ahead leaves free.) Whatever that launch does
+// not write may be read before.
 __device__ __forceinline__ void wait_for_launch_ahead() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-// The launch behind this one may begin as soon as every block is here.
-__device__ __forceinline__ void admit_next_launch() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 

@@ -251,7 +251,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     gemm_simt(const __grid_constant__ GemmArgs args) {
   extern __shared__ __align__(128) u8 smem[];
   const u32 tiles = u32(args.tiles_m) * u32(args.tiles_n);
-  if (GATED) admit_next_launch();
   wait_for_launch_ahead();
   for (u32 id = blockIdx.x; id < tiles; id += gridDim.x) {
     compute_tile(args, tile_of(id, args), shared_address(smem));

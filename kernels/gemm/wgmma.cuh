@@ -56,7 +56,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const ClusterPlace place;
 
   if (threadIdx.x == 32) {
-    if (GATED) admit_next_launch();
     prefetch_map(args.map_a);
     prefetch_map(args.map_b);
 #if GATED

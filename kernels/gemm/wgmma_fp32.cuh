@@ -30,7 +30,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int warp = int(__shfl_sync(0xffffffff, threadIdx.x / 32, 0));
 
   if (threadIdx.x == 32) {
-    if (GATED) admit_next_launch();
     prefetch_map(args.map_a);
     prefetch_map(args.map_b);
 #if GATED
