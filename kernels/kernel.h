@@ -93,6 +93,7 @@ struct DevicePointers {
   std::uint64_t workspace = 0;  // Resources::workspace_bytes
   std::uint64_t up = 0;         // of gated families: the second matrix of weights
   std::uint64_t down = 0;       // of the MLP: the weights of its second stage
+  bool follows = false;         // the launch ahead on the stream writes A, and nothing else of these
 };
 
 // A matrix as the tensor copy engine (TMA) sees it, and the box that one copy moves. The driver
@@ -120,7 +121,7 @@ struct LaunchPlan {
   std::array<TensorMap, 4> maps{};
   std::size_t map_count = 0;
   // It may begin before the launch ahead of it on its stream has ended (programmatic dependent
-  // launch): the kernel itself waits before it touches memory.
+  // launch): the kernel itself waits before it touches what that one writes.
   bool follows = false;
 };
 

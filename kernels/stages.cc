@@ -11,8 +11,6 @@ namespace {
 
 // Of the intermediate within the workspace.
 constexpr std::int64_t kAlignment = 256;
-// Compute capability from which a launch may begin before the one ahead of it has ended.
-constexpr int kFirstToFollow = 90;
 
 // Seconds of joined configs live for the whole program, as kernels do, and there is one of each:
 // joined configs compare by address.
@@ -110,6 +108,7 @@ DevicePointers stage_pointers(const Problem& problem, std::size_t stage, const D
   own.b = stage == 0 ? at.b : at.down;
   own.up = stage == 0 ? at.up : 0;
   own.c = stage == 0 ? intermediate : at.c;
+  own.follows = stage > 0;
   return own;
 }
 
@@ -117,11 +116,8 @@ LaunchPlan stage_launch(const Config& config, const Problem& problem, std::size_
                         const DeviceSpec& device, const DevicePointers& at, int max_sms) {
   const StageWorkspace workspace = workspace_of(config, problem, device, max_sms);
   const Config own = stage_of(config, stage);
-  LaunchPlan plan =
-      own.kernel->launch_plan(own, stage_of(problem, stage), device,
-                              stage_pointers(problem, stage, at, workspace), max_sms);
-  plan.follows = stage > 0 && device.limits.cc >= kFirstToFollow;
-  return plan;
+  return own.kernel->launch_plan(own, stage_of(problem, stage), device,
+                                 stage_pointers(problem, stage, at, workspace), max_sms);
 }
 
 Resources resources_of(const Config& config, const Problem& problem, const DeviceSpec& device,

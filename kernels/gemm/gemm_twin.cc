@@ -11,6 +11,9 @@
 namespace autotune::gemm {
 namespace {
 
+// Compute capability from which a launch may begin before the one ahead of it has ended.
+constexpr int kFirstToFollow = 90;
+
 // Tiles of C that a cluster (of one block, for most kernels) computes.
 struct Tiles {
   std::int64_t m;
@@ -150,6 +153,8 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   args.of_step = reciprocal(args.swizzle);
   args.of_last_step = reciprocal(across % args.swizzle);
   args.up = reinterpret_cast<const void*>(pointers.up);
+  const bool follows = pointers.follows && device.limits.cc >= kFirstToFollow;
+  args.follows = follows ? 1 : 0;
 
   const SplitShape parts = split(config, problem, tiles.all());
   const std::int32_t cluster_blocks = shape.blocks() * parts.parts;
@@ -159,6 +164,7 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   plan.block[0] = static_cast<std::uint32_t>(block.threads);
   plan.cluster[0] = static_cast<std::uint32_t>(cluster_blocks);
   plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);
+  plan.follows = follows;
   fill_parameter(config, problem, args, parts, pointers.workspace, plan);
   return plan;
 }

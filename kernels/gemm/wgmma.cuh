@@ -62,6 +62,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     prefetch_map(args.map_up);
 #endif
     if (ALIGN_C == 16) prefetch_map(args.map_c);
+    if (!GATED && args.gemm.follows) {
+      fetch_weights(args, place, args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0));
+    }
   }
   if (threadIdx.x == 0) {
 #pragma unroll
