@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds build/portable/bin/autotune, the one file to copy to a GPU node, and checks that it needs
 # nothing there but the C library (and, opened at run time, the driver and NVRTC).
-# Arguments are further targets to build that way, such as gpu_tests.
+# Arguments are further targets to build that way, such as gpu_tests or libautotune.so.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 need_build_packages

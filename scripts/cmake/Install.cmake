@@ -62,20 +62,25 @@ function(at_shared name objects_of)
   target_link_libraries(${name} INTERFACE tl::expected PRIVATE ${ARGN})
   target_link_options(${name} PRIVATE -Wl,--version-script=${map} -Wl,-z,defs)
   set_target_properties(${name} PROPERTIES
-    OUTPUT_NAME ${output} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-    LINKER_LANGUAGE CXX LINK_DEPENDS ${map})
+    OUTPUT_NAME ${output} LINKER_LANGUAGE CXX LINK_DEPENDS ${map})
   target_include_directories(${name} INTERFACE
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  install(TARGETS ${name} EXPORT autotune_shared_targets LIBRARY)
 endfunction()
 
-# With a sanitizer a shared library lacks what the program brings; static third-party archives are
-# not made for one.
-if(NOT AUTOTUNE_SANITIZE AND NOT AUTOTUNE_PORTABLE)
+# With a sanitizer a shared library lacks what the program brings.
+if(AUTOTUNE_PORTABLE)
+  # One file to copy, for programs that load it: `scripts/portable.sh libautotune.so`.
+  at_shared(autotune_shared autotune at_builtin at_gpu at_cache at_search)
+  set_target_properties(autotune_shared PROPERTIES
+    EXCLUDE_FROM_ALL ON LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+elseif(NOT AUTOTUNE_SANITIZE)
   at_shared(autotune_shared autotune at_builtin at_gpu at_cache at_search)
   at_shared(tuner_shared "tuner;autotune" at_search at_cache at_worker at_io at_gpu at_builtin
             nlohmann_json::nlohmann_json)
   target_include_directories(tuner_shared INTERFACE $<INSTALL_INTERFACE:${tuner_headers}>)
+  set_target_properties(autotune_shared tuner_shared PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  install(TARGETS autotune_shared tuner_shared EXPORT autotune_shared_targets LIBRARY)
   install(EXPORT autotune_shared_targets NAMESPACE autotune:: DESTINATION ${package_dir})
 endif()
 
