@@ -86,6 +86,10 @@ struct Work {
 // Launches that run one after another can share a workspace, also those of different kernels.
 inline constexpr std::int64_t kWorkspaceMarkBytes = 64 * 1024;
 
+// Launches of one stream of which the second reads as A what the first writes, and nothing else that
+// the first writes.
+enum class Link : std::uint8_t { none, ahead, behind };
+
 struct DevicePointers {
   std::uint64_t a = 0;
   std::uint64_t b = 0;
@@ -93,7 +97,7 @@ struct DevicePointers {
   std::uint64_t workspace = 0;  // Resources::workspace_bytes
   std::uint64_t up = 0;         // of gated families: the second matrix of weights
   std::uint64_t down = 0;       // of the MLP: the weights of its second stage
-  bool follows = false;         // the launch ahead on the stream writes A, and nothing else of these
+  Link link = Link::none;
 };
 
 // A matrix as the tensor copy engine (TMA) sees it, and the box that one copy moves. The driver

@@ -42,6 +42,15 @@ Problem down_stage(const Problem& problem) {
   return stage;
 }
 
+// Whether the second stage's blocks take an SM each, so that they spread whenever they come: where
+// several fit, those that come early crowd on the first SMs that are free.
+bool one_block_per_sm(const Config& config, const Problem& problem, const DeviceSpec& device,
+                      int max_sms) {
+  const Config second = stage_of(config, 1);
+  const Resources needed = second.kernel->resources(second, stage_of(problem, 1), device, max_sms);
+  return 2 * (needed.smem_bytes + needed.static_smem_bytes) > device.limits.smem_per_sm;
+}
+
 }  // namespace
 
 std::size_t stage_count(const Problem& problem) { return is_mlp(problem) ? 2 : 1; }
@@ -108,7 +117,7 @@ DevicePointers stage_pointers(const Problem& problem, std::size_t stage, const D
   own.b = stage == 0 ? at.b : at.down;
   own.up = stage == 0 ? at.up : 0;
   own.c = stage == 0 ? intermediate : at.c;
-  own.follows = stage > 0;
+  own.link = stage > 0 ? Link::behind : Link::ahead;
   return own;
 }
 
@@ -116,8 +125,11 @@ LaunchPlan stage_launch(const Config& config, const Problem& problem, std::size_
                         const DeviceSpec& device, const DevicePointers& at, int max_sms) {
   const StageWorkspace workspace = workspace_of(config, problem, device, max_sms);
   const Config own = stage_of(config, stage);
-  return own.kernel->launch_plan(own, stage_of(problem, stage), device,
-                                 stage_pointers(problem, stage, at, workspace), max_sms);
+  DevicePointers pointers = stage_pointers(problem, stage, at, workspace);
+  if (pointers.link == Link::ahead && !one_block_per_sm(config, problem, device, max_sms)) {
+    pointers.link = Link::none;
+  }
+  return own.kernel->launch_plan(own, stage_of(problem, stage), device, pointers, max_sms);
 }
 
 Resources resources_of(const Config& config, const Problem& problem, const DeviceSpec& device,

@@ -25,7 +25,7 @@ struct GemmArgs {
   int swizzle;  // tiles of the other direction that one walk covers
   float alpha;
   float beta;
-  int follows;  // the launch ahead may still be writing A
+  int admits;  // the launch behind this one may begin where this one's end is near
   // Of the tiles in a whole group of walks, in a walk's step, and in a step of the last group.
   Reciprocal of_group;
   Reciprocal of_step;

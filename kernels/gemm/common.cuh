@@ -33,9 +33,7 @@ struct TileIndex {
 };
 
 // A kernel may begin while the launch ahead of it still writes what it will read
-// (LaunchPlan::follows): as soon as the blocks of that one leave SMs. (Sooner would be worse: its
-// blocks then crowd on the few SMs that the launch ahead leaves free.) Whatever that launch does
-// not write may be read before.
+// (LaunchPlan::follows). Whatever that launch does not write may be read before.
 __device__ __forceinline__ void wait_for_launch_ahead() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -64,6 +62,14 @@ __device__ __forceinline__ TileIndex tile_of(u32 id, const GemmArgs& args) {
 
 __device__ __forceinline__ u32 shared_address(const void* pointer) {
   return u32(__cvta_generic_to_shared(pointer));
+}
+
+// To be called where a block is about to end: the launch behind this one may begin once all are
+// there. Sooner would be worse: its blocks would crowd on the few SMs that this launch leaves free.
+__device__ __forceinline__ void admit_launch_behind(const GemmArgs& args) {
+#if __CUDA_ARCH__ >= 900
+  if (args.admits) asm volatile("griddepcontrol.launch_dependents;");
+#endif
 }
 
 // Copies kBytes (4, 8 or 16) to shared memory; bytes past `valid` become zero and are not read.

@@ -153,8 +153,9 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   args.of_step = reciprocal(args.swizzle);
   args.of_last_step = reciprocal(across % args.swizzle);
   args.up = reinterpret_cast<const void*>(pointers.up);
-  const bool follows = pointers.follows && device.limits.cc >= kFirstToFollow;
-  args.follows = follows ? 1 : 0;
+  const bool linked = device.limits.cc >= kFirstToFollow;
+  const bool follows = linked && pointers.link == Link::behind;
+  args.admits = linked && pointers.link == Link::ahead ? 1 : 0;
 
   const SplitShape parts = split(config, problem, tiles.all());
   const std::int32_t cluster_blocks = shape.blocks() * parts.parts;

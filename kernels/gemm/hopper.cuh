@@ -114,13 +114,6 @@ __device__ __forceinline__ void prefetch_map(const TensorMapBytes& map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
 }
 
-// Fetches the box at (inner, outer) into the L2.
-__device__ __forceinline__ void tma_prefetch(const TensorMapBytes& map, int inner, int outer) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];\n" ::"l"(&map),
-               "r"(inner), "r"(outer)
-               : "memory");
-}
-
 // Copies the box at (inner, outer) to shared memory; what lies outside of the matrix becomes zero.
 __device__ __forceinline__ void tma_load(u32 shared, const TensorMapBytes& map, int inner,
                                          int outer, u32 barrier) {

@@ -18,7 +18,8 @@
 // the shared-memory layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_B_BYTES, SMEM_STAGE_BYTES,
 // SMEM_WARP_PITCH, SMEM_WARP_BYTES, SMEM_BYTES.
 
-__device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex tile, u8* smem) {
+__device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex tile, bool last,
+                                             u8* smem) {
   const int warp = threadIdx.x / 32;
   const i64 tile_row = i64(tile.m) * BLOCK_M;
   const i64 tile_col = i64(tile.n) * BLOCK_N;
@@ -74,6 +75,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
     __syncthreads();
   }
   // The ring is the epilogue's buffer now.
+  if (GATED && last) admit_launch_behind(args);
 
   WarpBuffer& buffer = reinterpret_cast<WarpBuffer*>(smem)[warp];
   const i64 row0 = tile_row + warp_row;
@@ -99,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const u32 tiles = u32(args.tiles_m) * u32(args.tiles_n);
   wait_for_launch_ahead();
   for (u32 id = blockIdx.x; id < tiles; id += gridDim.x) {
-    compute_tile(args, tile_of(id, args), smem);
+    compute_tile(args, tile_of(id, args), id + gridDim.x >= tiles, smem);
     __syncthreads();  // before the next tile's loads overwrite the epilogue's buffer
   }
 }

@@ -31,6 +31,7 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
     }
     accumulate_tile(acc, shared, at, first_row, unit.count, release, shared.turn[1 - consumer]);
     if (PINGPONG) at.advance(unit.count);
+    if (GATED && id + stride >= units) admit_launch_behind(args.gemm);
 
     const int row = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M + first_row + warp * 16;
     const int col = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
@@ -62,9 +63,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     prefetch_map(args.map_up);
 #endif
     if (ALIGN_C == 16) prefetch_map(args.map_c);
-    if (!GATED && args.gemm.follows) {
-      fetch_weights(args, place, args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0));
-    }
   }
   if (threadIdx.x == 0) {
 #pragma unroll

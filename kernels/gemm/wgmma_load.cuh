@@ -31,7 +31,6 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
 // instructions come from DRAM as well, and every jump waits for them. More of them would be in the
 // way of the first.
 constexpr int kOpening = 2;
-constexpr int kFetchedPasses = 2;  // more than fits would be read twice
 static_assert(STAGES >= kOpening, "the ring holds what opens it");
 
 __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
@@ -43,22 +42,6 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
   for (int i = 0; i < kOpening; ++i) {
     if (i < unit.count) {
       load_stage(args, shared, place, u32(i), first_m, first_n, unit.k_tile(i));
-    }
-  }
-}
-
-// Weights for the first passes of the ring, while the launch ahead still works on A.
-__device__ __forceinline__ void fetch_weights(const WgmmaArgs& args, ClusterPlace place,
-                                              int k_tiles) {
-  const Unit unit = unit_of(first_unit(), args, k_tiles);
-  const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
-  const int share = place.m * (WeightsTile::kRows / CLUSTER_M);  // the one that this block loads
-  for (int i = 0; i < min(unit.count, kFetchedPasses * STAGES); ++i) {
-    const int k = unit.k_tile(i) * BLOCK_K;
-#pragma unroll
-    for (int slab = 0; slab < WeightsTile::kSlabs; ++slab) {
-      tma_prefetch(args.map_b, (B_K_MAJOR ? k : first_n) + slab * kSlabElements,
-                   (B_K_MAJOR ? first_n : k) + share);
     }
   }
 }

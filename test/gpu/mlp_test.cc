@@ -65,7 +65,15 @@ void check(gpu::Measurer& measurer, const Problem& problem, const Config& pair) 
   REQUIRE(!measurer.lost());
 }
 
-Config pair_of(const char* text) {
+constexpr const char* kWgmma = "wgmma:block_m=64,block_k=64,stages=3,consumers=1,pingpong=0";
+constexpr const char* kWgmmaFp32 =
+    "wgmma_fp32:block_m=64,block_n=32,block_k=32,stages=4,cut_stages=2,chains=2,cutters=3";
+constexpr const char* kMma = "mma:block_m=16,block_n=64,block_k=64,stages=4,warps_m=1,warps_n=2";
+constexpr const char* kSimt =
+    "simt:block_m=32,block_n=32,block_k=16,stages=3,thread_m=4,thread_n=4";
+constexpr const char* kGemv = "gemv:block_m=8,block_n=16,block_k=128,stages=4,warps_n=1,warps_k=4";
+
+Config pair_of(const std::string& text) {
   const auto config = parse_config(text, *find_family("geglu_mlp"));
   REQUIRE(config);
   return *config;
@@ -208,10 +216,8 @@ TEST_CASE("an MLP whose second stage splits k has one workspace for both") {
   if (measurer == nullptr) return;
   const Problem problem = mlp(64, 512, 4096, DType::bf16, Layout::tn);
   for (const int parts : {2, 16}) {
-    const Config pair = pair_of(("wgmma:block_m=64,block_n=32,block_k=64,stages=4 + "
-                                 "wgmma:block_m=64,block_n=64,block_k=64,stages=4,split_k=" +
-                                 std::to_string(parts))
-                                    .c_str());
+    const Config pair = pair_of(std::string(kWgmma) + ",block_n=32 + " + kWgmma +
+                                ",block_n=64,split_k=" + std::to_string(parts));
     if (!is_served(pair, problem, measurer->gpu().spec)) return;
     check(*measurer, problem, pair);
   }
@@ -222,17 +228,20 @@ TEST_CASE("the second kernel of an MLP waits for the first, launch after launch"
   if (bench == nullptr) return;
   constexpr int kLaunches = 200;
   // Second stages of every kernel; few blocks in the first, so that those of the second are early.
+  const std::string wgmma = kWgmma;
   for (const auto& [dtype, text] :
-       {std::pair(DType::bf16, "mma:block_m=16,block_n=64 + gemv:block_m=8,block_n=16"),
-        {DType::bf16, "mma:block_m=16,block_n=64 + mma:block_m=16,block_n=64"},
-        {DType::bf16, "wgmma:block_m=64,block_n=128 + wgmma:block_m=64,block_n=64"},
-        {DType::bf16, "wgmma:block_m=64,block_n=128 + wgmma:block_m=64,block_n=64,split_k=16"},
-        {DType::fp32, "simt:block_m=32,block_n=32 + simt:block_m=32,block_n=32"},
-        {DType::fp32, "wgmma_fp32:block_m=64,block_n=32 + wgmma_fp32:block_m=64,block_n=32"}}) {
+       {std::pair(DType::bf16, kMma + std::string(kJoint) + kGemv),
+        {DType::bf16, kMma + std::string(kJoint) + kMma},
+        {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=64"},
+        {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=64,split_k=16"},
+        {DType::fp32, kSimt + std::string(kJoint) + kSimt},
+        {DType::fp32, kWgmmaFp32 + std::string(kJoint) + kWgmmaFp32}}) {
     const Problem problem = mlp(8, 1024, 2048, dtype, Layout::tn);
     if (!is_served(pair_of(text), problem, bench->gpu().spec)) continue;
     INFO(text);
     const Run run = run_of(*bench, problem, to_string(pair_of(text)));
+    const auto intermediate = static_cast<std::uint64_t>(
+        workspace_of(pair_of(text), problem, bench->gpu().spec, 0).intermediate);
     run.launch();
     auto first = gpu::DeviceMemory::allocate(run.y.bytes());
     REQUIRE(first);
@@ -240,9 +249,8 @@ TEST_CASE("the second kernel of an MLP waits for the first, launch after launch"
     std::int64_t differences = 0;
     for (int i = 0; i < kLaunches; ++i) {
       // What a kernel that does not wait would read.
-      const std::uint64_t marks = kWorkspaceMarkBytes;
-      REQUIRE(bench->fill_bytes(run.workspace.address() + marks, 0xff,
-                                run.workspace.bytes() - marks));
+      REQUIRE(bench->fill_bytes(run.workspace.address() + intermediate, 0xff,
+                                run.workspace.bytes() - intermediate));
       run.launch();
       run.launch();
       const auto found =
