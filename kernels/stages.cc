@@ -117,9 +117,8 @@ LaunchPlan stage_launch(const Config& config, const Problem& problem, std::size_
                         const DeviceSpec& device, const DevicePointers& at, int max_sms) {
   const StageWorkspace workspace = workspace_of(config, problem, device, max_sms);
   const Config own = stage_of(config, stage);
-  LaunchPlan plan =
-      own.kernel->launch_plan(own, stage_of(problem, stage), device,
-                              stage_pointers(problem, stage, at, workspace), max_sms);
+  LaunchPlan plan = own.kernel->launch_plan(own, stage_of(problem, stage), device,
+                                            stage_pointers(problem, stage, at, workspace), max_sms);
   plan.follows = stage > 0 && device.limits.cc >= kFirstToFollow;
   return plan;
 }
