@@ -58,15 +58,15 @@ class Kernel {
   Kernel& operator=(Kernel&&) noexcept;
   ~Kernel();
 
-  // C = alpha * A * B + beta * C, or activation(A * B) .* (A * Up), or that times Down, on `stream` (a CUstream /
-  // cudaStream_t; null: the default one). a, b, c: device pointers aligned to 16 bytes, c is read
-  // where the problem's beta != 0. `workspace`: workspace_bytes() of device memory, null where that
-  // is 0. Its first 64 KiB must be zero before the first launch, and every launch leaves them so.
-  // Kernels can share a workspace, but not launches that may run at the same time. `up`, like b: of
-  // the families geglu and geglu_mlp; `down`, like them: of geglu_mlp; else null. Of geglu_mlp a is
-  // x, b the gate's weights, c is y, and the workspace holds the intermediate as well.
-  // Asynchronous; errors of the launch itself are returned. Allocates nothing, may be captured in a
-  // CUDA graph, and may be called by several threads at once.
+  // C = alpha * A * B + beta * C, or activation(A * B) .* (A * Up), or that times Down, on `stream`
+  // (a CUstream / cudaStream_t; null: the default one). a, b, c: device pointers aligned to 16
+  // bytes, c is read where the problem's beta != 0. `workspace`: workspace_bytes() of device
+  // memory, null where that is 0. Its first 64 KiB must be zero before the first launch, and every
+  // launch leaves them so. Kernels can share a workspace, but not launches that may run at the same
+  // time. `up`, like b: of the families geglu and geglu_mlp; `down`, like them: of geglu_mlp; else
+  // null. Of geglu_mlp a is x, b the gate's weights, c is y, and the workspace holds the
+  // intermediate as well. Asynchronous; errors of the launch itself are returned. Allocates
+  // nothing, may be captured in a CUDA graph, and may be called by several threads at once.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
                         void* workspace = nullptr, const void* up = nullptr,
                         const void* down = nullptr) const;

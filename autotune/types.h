@@ -28,11 +28,11 @@ enum class Activation : std::uint8_t { gelu_tanh, gelu_erf, silu, relu };
 enum class TimingMode : std::uint8_t { cold, hot };
 
 // One problem: C = alpha * A * B + beta * C with A[m,k], B[k,n], C[m,n]. The family geglu is the
-// gated first stage of an MLP: C = activation(A * B) .* (A * Up), with Up stored as B is. The family
-// geglu_mlp is the whole MLP, y = (activation(x * Wg) .* (x * Wu)) * Wd: m is tokens, k hidden, n
-// intermediate; lda, ldb, ldc are those of x[m,k], of Wg and Wu[k,n] and of y[m,k]; Wd[n,k] is tight
-// and laid out as B, and the intermediate is stored as the dtype is.
-// Leading dimensions are in elements; 0 means tight. `checked()` in kernels/problem.h fills them.
+// gated first stage of an MLP: C = activation(A * B) .* (A * Up), with Up stored as B is. The
+// family geglu_mlp is the whole MLP, y = (activation(x * Wg) .* (x * Wu)) * Wd: m is tokens, k
+// hidden, n intermediate; lda, ldb, ldc are those of x[m,k], of Wg and Wu[k,n] and of y[m,k];
+// Wd[n,k] is tight and laid out as B, and the intermediate is stored as the dtype is. Leading
+// dimensions are in elements; 0 means tight. `checked()` in kernels/problem.h fills them.
 struct Problem {
   std::string family = "gemm";
   std::int64_t m = 0;

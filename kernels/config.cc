@@ -106,10 +106,10 @@ tl::unexpected<Error> unknown_parameter(std::string_view text, std::string_view 
 Expected<Config> parse_stages(std::string_view text, const Family& family, const Config* defaults) {
   const std::size_t joint = text.find(kJoint);
   if (joint == std::string_view::npos || text.find(kJoint, joint + 1) != std::string_view::npos) {
-    return wrong(text, fmt::format("a config of {} is two, one for each stage: give '{} config{}{} "
-                                   "config'",
-                                   family.name, family.stages[0]->name, kJoint,
-                                   family.stages[1]->name));
+    return wrong(text,
+                 fmt::format("a config of {} is two, one for each stage: give '{} config{}{} "
+                             "config'",
+                             family.name, family.stages[0]->name, kJoint, family.stages[1]->name));
   }
   const auto first = parse_config(text.substr(0, joint), *family.stages[0], defaults);
   if (!first) return first;

@@ -48,9 +48,10 @@ std::string to_string(const Config& config);
 // The value of a parameter by name, or -1 where the kernel has no such parameter.
 std::int32_t value_of(const Config& config, std::string_view parameter);
 
-// Reads "kernel:name=value,...", of a family with stages one for each ("... + ..."). Omitted parameters take the value of `defaults` when that is a
-// config of the same kernel, else the parameter's fallback. Unknown kernels, unknown or repeated
-// names and values outside lo..hi are bad_input.
+// Reads "kernel:name=value,...", of a family with stages one for each ("... + ..."). Omitted
+// parameters take the value of `defaults` when that is a config of the same kernel, else the
+// parameter's fallback. Unknown kernels, unknown or repeated names and values outside lo..hi are
+// bad_input.
 Expected<Config> parse_config(std::string_view text, const Family& family,
                               const Config* defaults = nullptr);
 

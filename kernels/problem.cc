@@ -138,7 +138,8 @@ int products(const Problem& p) { return is_mlp(p) ? 3 : is_gated(p) ? 2 : 1; }
 
 std::string sizes(const Problem& p) {
   if (!is_mlp(p)) return fmt::format("{}x{}x{}", p.m, p.n, p.k);
-  return fmt::format("{} tokens {}x{}", p.m, p.k, p.n);
+  const DimensionNames names = dimension_names(p.family);
+  return fmt::format("{}={} {}={} {}={}", names.m, p.m, names.k, p.k, names.n, p.n);
 }
 
 // At least `length`, and a multiple of 16 bytes.
@@ -250,8 +251,8 @@ std::string problem_key(const Problem& problem) {
 }
 
 std::string describe(const Problem& problem) {
-  std::string text = fmt::format("{} {} {}", sizes(problem), to_string(problem.dtype),
-                                 to_string(problem.layout));
+  std::string text =
+      fmt::format("{} {} {}", sizes(problem), to_string(problem.dtype), to_string(problem.layout));
   if (problem.family != Problem{}.family) text = problem.family + ' ' + text;
   if (problem.out_dtype != default_out_dtype(problem.dtype)) {
     text += fmt::format(" out={}", to_string(problem.out_dtype));
@@ -273,8 +274,8 @@ std::string describe(const Problem& problem) {
 }
 
 double flops(const Problem& problem) {
-  return 2.0 * products(problem) * static_cast<double>(problem.m) *
-         static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  return 2.0 * products(problem) * static_cast<double>(problem.m) * static_cast<double>(problem.n) *
+         static_cast<double>(problem.k);
 }
 
 double compulsory_bytes(const Problem& problem) {

@@ -79,8 +79,8 @@ int row_alignment(std::int64_t leading_dimension, DType dtype);
 // " exact_fp32" where that is asked for, and with " activation=silu" where the family is gated.
 std::string problem_key(const Problem& problem);
 
-// "4096x4096x4096 bf16 tn", with only the unusual parts added; of an MLP, "geglu_mlp 100 tokens
-// 512x1524 bf16 tn" (hidden x intermediate).
+// "4096x4096x4096 bf16 tn", with only the unusual parts added; of an MLP, "geglu_mlp tokens=100
+// hidden=512 intermediate=1524 bf16 tn".
 std::string describe(const Problem& problem);
 
 // 2 m n k, and the bytes of A, B and C that must cross DRAM at least once (C twice if beta != 0).

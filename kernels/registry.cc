@@ -17,11 +17,12 @@ const HostTwin* const kGegluKernels[] = {&gemm::wgmma_kernel, &gemm::wgmma_fp32_
 const Family kGeglu{"geglu", "C[m,n] = activation(A[m,k] * B[k,n]) .* (A * Up[k,n])",
                     kGegluKernels};
 const Family* const kMlpStages[] = {&kGeglu, &kGemm};
-const Family kMlp{"geglu_mlp",
-                  "y[tokens,hidden] = (activation(x[tokens,hidden] * Wg) .* (x * Wu)) * Wd, with Wg "
-                  "and Wu[hidden,intermediate] and Wd[intermediate,hidden]",
-                  {},
-                  kMlpStages};
+const Family kMlp{
+    "geglu_mlp",
+    "y[tokens,hidden] = (activation(x[tokens,hidden] * Wg) .* (x * Wu)) * Wd, with Wg "
+    "and Wu[hidden,intermediate] and Wd[intermediate,hidden]",
+    {},
+    kMlpStages};
 const Family* const kFamilies[] = {&kGemm, &kGeglu, &kMlp};
 
 // The digest of a kernel's source, computed once: hashing 20 KB for every config would show.

@@ -56,8 +56,7 @@ Expected<Choice> choose_given(const std::string& text, const Request& request,
                               const DeviceSpec& device, const lookup::Bounds& bounds) {
   Choice choice;
   for (const Problem& problem : request.problems) {
-    const auto config =
-        choose_for("--config", text, problem, device, bounds);
+    const auto config = choose_for("--config", text, problem, device, bounds);
     if (!config) return tl::unexpected(config.error());
     choice.items.push_back({problem, *config});
     choice.matches.emplace_back("given");

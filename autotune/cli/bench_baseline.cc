@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -14,10 +15,11 @@ namespace {
 
 constexpr std::string_view kFlag = "--baseline";
 
-// "mma", "mma:block_m=64"; also a slip such as "mna:block_m=64", which is told as one.
+// "mma", "mma:block_m=64", "mma + mma"; also a slip such as "mna:block_m=64", which is told as one.
 bool looks_like_config(const std::string& text, const Family& family) {
   const std::size_t colon = text.find(':');
-  return find_kernel(stage_of(family, 0), text.substr(0, colon)) != nullptr ||
+  const std::size_t end = std::min(colon, text.find(kJoint));
+  return find_kernel(stage_of(family, 0), text.substr(0, end)) != nullptr ||
          (colon != std::string::npos && !std::filesystem::exists(text));
 }
 
@@ -68,8 +70,7 @@ Expected<void> add_baselines(const BenchBaseline& baseline, const Family& family
                              std::vector<tune::BenchItem>& items) {
   for (tune::BenchItem& item : items) {
     if (!baseline.config.empty()) {
-      const auto config =
-          choose_for(kFlag, baseline.config, item.problem, device, bounds);
+      const auto config = choose_for(kFlag, baseline.config, item.problem, device, bounds);
       if (!config) return tl::unexpected(config.error());
       item.baseline = *config;
     } else if (baseline.winners) {

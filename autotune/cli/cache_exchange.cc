@@ -23,8 +23,8 @@
 #include "autotune/io/load.h"
 #include "autotune/io/tuned_text.h"
 #include "kernels/kernel.h"
-#include "kernels/stages.h"
 #include "kernels/sha256.h"
+#include "kernels/stages.h"
 
 namespace autotune::cli {
 namespace {
@@ -167,7 +167,7 @@ Expected<Import> read_import(const std::string& file) {
     trial.problem = entry.problem;
     trial.key = {problem_key(entry.problem), fingerprint(*device), entry.config,
                  source_hash(*config, entry.problem, *device), kImported};
-    trial.predicted = config->kernel->resources(*config, entry.problem, *device, 0);
+    trial.predicted = resources_of(*config, entry.problem, *device, 0);
     trial.measurement.median_us = entry.median_us;
     import.winners.push_back({std::move(trial)});
   }

@@ -23,8 +23,9 @@ Expected<Config> choose_config(std::string_view option, const std::string& text,
   return config;
 }
 
-Expected<Config> choose_for(std::string_view option, const std::string& text, const Problem& problem,
-                            const DeviceSpec& device, const lookup::Bounds& bounds) {
+Expected<Config> choose_for(std::string_view option, const std::string& text,
+                            const Problem& problem, const DeviceSpec& device,
+                            const lookup::Bounds& bounds) {
   const Family& family = *find_family(problem.family);
   const auto chosen = [&](const std::string& part, std::size_t stage) {
     const Problem own = stage_of(problem, stage);

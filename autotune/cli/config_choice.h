@@ -19,7 +19,8 @@ Expected<Config> choose_config(std::string_view option, const std::string& text,
 
 // The same for a problem, with the plan that it has within `bounds`; of one with several stages,
 // the stages' configs joined.
-Expected<Config> choose_for(std::string_view option, const std::string& text, const Problem& problem,
-                            const DeviceSpec& device, const lookup::Bounds& bounds);
+Expected<Config> choose_for(std::string_view option, const std::string& text,
+                            const Problem& problem, const DeviceSpec& device,
+                            const lookup::Bounds& bounds);
 
 }  // namespace autotune::cli

@@ -34,9 +34,9 @@ Expected<Explained> explain_one(const std::string& text, const Problem& problem,
     return tl::unexpected(plan.error());
   }
   const search::Plan* found = plan ? &*plan : nullptr;
-  const auto config =
-      text.empty() ? Expected<Config>(found->default_config().config)
-                   : choose_config("--config", text, *find_family(problem.family), found);
+  const auto config = text.empty()
+                          ? Expected<Config>(found->default_config().config)
+                          : choose_config("--config", text, *find_family(problem.family), found);
   if (!config) return tl::unexpected(config.error());
   const std::string refusal = config->kernel->unsupported(traits_of(problem), device);
   if (!refusal.empty()) {
@@ -96,8 +96,8 @@ Expected<int> run(const Options& options, Output& output) {
     document.stages.push_back(explained->json);
     fit = fit && explained->fits;
   }
-  const auto done = stage_count(problem) == 1 ? output.json(document.stages.front())
-                                              : output.json(document);
+  const auto done =
+      stage_count(problem) == 1 ? output.json(document.stages.front()) : output.json(document);
   if (!done) return tl::unexpected(done.error());
   return fit ? kExitDone : kExitNothingFits;
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/kernel.h"
+
 namespace autotune::cli {
 namespace {
 
@@ -86,9 +88,9 @@ std::vector<std::string> first_arguments(CLI::App& command) {
   for (const CLI::Option* option : options_of(command)) {
     if (option->get_name() == "ACTION") return words_of(option->get_description());
     if (option->get_name() != "FAMILY") continue;
-    const std::string help = option->get_description();
-    const std::size_t colon = help.find(": ");
-    if (colon != std::string::npos) return words_of(help.substr(colon + 2));
+    std::vector<std::string> names;
+    for (const Family* family : families()) names.emplace_back(family->name);
+    return names;
   }
   return {};
 }

@@ -26,7 +26,8 @@ constexpr const char* kGroupOutput = "Output";
 
 const TextOption kTextOptions[] = {
     {kFamily, kGroupProblem, "FAMILY", "", &Options::family,
-     "Kernel family: gemm; geglu: activation(A B) .* (A Up); geglu_mlp: geglu and a gemm behind it"},
+     "Kernel family: gemm; geglu: activation(A B) .* (A Up); geglu_mlp: geglu and a gemm behind "
+     "it"},
     {kSuite, kGroupProblem, "--suite", "NAME|FILE", &Options::suite,
      "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
     {kProblem, kGroupProblem, "--m", "N", &Options::m,
@@ -36,7 +37,8 @@ const TextOption kTextOptions[] = {
     {kProblem, kGroupProblem, "--k", "N", &Options::k, "Columns of A, rows of B"},
     {kProblem, kGroupProblem, "--tokens", "N", &Options::tokens,
      "Of geglu_mlp: rows of x and y; 1..8192 as for --m"},
-    {kProblem, kGroupProblem, "--hidden", "N", &Options::hidden, "Of geglu_mlp: columns of x and y"},
+    {kProblem, kGroupProblem, "--hidden", "N", &Options::hidden,
+     "Of geglu_mlp: columns of x and y"},
     {kProblem, kGroupProblem, "--intermediate", "N", &Options::intermediate,
      "Of geglu_mlp: columns of the gate and up weights"},
     {kProblem, kGroupProblem, "--dtype", "TYPE", &Options::dtype,

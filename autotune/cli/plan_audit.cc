@@ -60,8 +60,7 @@ Expected<AuditRequest> read_audit(const Options& options) {
 }
 
 Expected<PlanAuditor> PlanAuditor::create(const AuditRequest& request, const DeviceSpec& device,
-                                          const search::Limits& limits,
-                                          Output& output) {
+                                          const search::Limits& limits, Output& output) {
   PlanAuditor auditor(request, device, limits, output);
   if (!request.any()) return auditor;
   auto executable = worker::find_executable({});
@@ -75,8 +74,7 @@ Expected<PlanAuditor> PlanAuditor::create(const AuditRequest& request, const Dev
 }
 
 Expected<void> PlanAuditor::audit(const search::Plan& plan, const search::Space& space,
-                       const std::atomic<bool>& stop,
-                                  io::PlanRowJson& row) {
+                                  const std::atomic<bool>& stop, io::PlanRowJson& row) {
   if (!request_.any()) return {};
   StatusLine line(output_);
   const auto report = tune::audit(

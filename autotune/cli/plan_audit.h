@@ -30,20 +30,18 @@ class PlanAuditor {
  public:
   // Starts nothing where nothing was asked for. Errors: no_compiler, failed.
   static Expected<PlanAuditor> create(const AuditRequest& request, const DeviceSpec& device,
-                                      const search::Limits& limits,
-                                      Output& output);
+                                      const search::Limits& limits, Output& output);
 
   // Prints what was found and fills the row's `compile` and `audit`.
   Expected<void> audit(const search::Plan& plan, const search::Space& space,
-                       const std::atomic<bool>& stop,
-                       io::PlanRowJson& row);
+                       const std::atomic<bool>& stop, io::PlanRowJson& row);
 
   // No audit so far found anything.
   bool clean() const { return clean_; }
 
  private:
-  PlanAuditor(const AuditRequest& request, const DeviceSpec& device,
-              const search::Limits& limits, Output& output)
+  PlanAuditor(const AuditRequest& request, const DeviceSpec& device, const search::Limits& limits,
+              Output& output)
       : request_(request), device_(device), limits_(limits), output_(output) {}
 
   void print(const search::Plan& plan, const tune::AuditReport& report);

@@ -82,9 +82,10 @@ Expected<void> fill_dimensions(const Options& options, const Family& family, Pro
                                      {foreign.names.n, foreign.n},
                                      {foreign.names.k, foreign.k}}) {
     if ((options.*member).empty()) continue;
-    return bad(fmt::format("--{} does not go with the family {}: its dimensions are --{}, --{} and "
-                           "--{}",
-                           name, family.name, own.names.m, own.names.n, own.names.k));
+    return bad(
+        fmt::format("--{} does not go with the family {}: its dimensions are --{}, --{} and "
+                    "--{}",
+                    name, family.name, own.names.m, own.names.n, own.names.k));
   }
   const Dimension dimensions[] = {
       {own.names.m, options.*own.m, problem.m, true},
@@ -98,8 +99,8 @@ Expected<void> fill_dimensions(const Options& options, const Family& family, Pro
     const std::string flag = fmt::format("--{}", dimension.name);
     if (dimension.text.empty()) {
       if (!dimension.needed) continue;
-      return bad(fmt::format("{} is missing: a problem needs --{}, --{} and --{}", flag, own.names.m,
-                             own.names.n, own.names.k));
+      return bad(fmt::format("{} is missing: a problem needs --{}, --{} and --{}", flag,
+                             own.names.m, own.names.n, own.names.k));
     }
     const auto value = parse_dimension(flag, dimension.text);
     if (!value) return tl::unexpected(value.error());
@@ -310,9 +311,10 @@ Expected<search::Space> read_space(const Options& options, const Family& family)
   }
   auto space = io::load_space(options.space);
   if (!space) return tl::unexpected(space.error());
-  const bool serves = space->family == first.name ||
-                      std::any_of(family.stages.begin(), family.stages.end(),
-                                  [&](const Family* stage) { return stage->name == space->family; });
+  const bool serves =
+      space->family == first.name ||
+      std::any_of(family.stages.begin(), family.stages.end(),
+                  [&](const Family* stage) { return stage->name == space->family; });
   if (!serves) {
     return bad(fmt::format("--space {} is of the family {}, not {}", options.space, space->family,
                            family.name));

@@ -42,8 +42,8 @@ struct Baseline::Impl {
   Problem problem;
   TimingMode mode;
   CublasHandles handles;
-  Matrix gated;           // where the elementwise kernel writes
-  DeviceMemory products;  // before the gate
+  Matrix gated;               // where the elementwise kernel writes
+  DeviceMemory products;      // before the gate
   DeviceMemory intermediate;  // of an MLP
   // Of an MLP, from the intermediate to the output, and the candidate for it.
   std::optional<CublasProduct> down;
@@ -71,8 +71,7 @@ Expected<void> Baseline::Impl::add_form(const Problem& product,
 
 // Both products one after the other, or, where the weights lie one behind the other along n, as one
 // of twice the columns. Then an elementwise kernel.
-Expected<void> Baseline::Impl::add_gated_forms(const Problem& problem,
-                                               const DevicePointers& at) {
+Expected<void> Baseline::Impl::add_gated_forms(const Problem& problem, const DevicePointers& at) {
   gated = {at.c, problem.out_dtype, problem.m, problem.n, problem.ldc, 1};
   const std::int64_t element = storage_bytes(problem.out_dtype);
   const std::int64_t one = (problem.m * problem.n * element + 255) / 256 * 256;
@@ -195,8 +194,7 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
                                     TimingMode mode) {
   auto handles = CublasHandles::create(bench.stream());
   if (!handles) return tl::unexpected(handles.error());
-  auto impl = std::unique_ptr<Impl>(
-      new Impl{bench, operands.problem(), mode, std::move(*handles)});
+  auto impl = std::unique_ptr<Impl>(new Impl{bench, operands.problem(), mode, std::move(*handles)});
   const DevicePointers at = operands.pointers();
   const Problem& problem = impl->problem;
   auto state = is_mlp(problem)     ? impl->add_mlp(timer, at)

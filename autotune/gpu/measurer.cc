@@ -373,10 +373,10 @@ Result<void> Measurer::Impl::add_baseline(Field& field) {
 
 Result<void> Measurer::Impl::time(const worker::CompareRequest& request, Field& field) {
   const std::size_t count = field.subjects.size();
-  Rounds rounds(count, {static_cast<std::size_t>(std::max(request.rounds, 1)),
-                        static_cast<std::size_t>(
-                            std::max({request.most_rounds, request.rounds, 1})),
-                        request.sustain_s});
+  Rounds rounds(count,
+                {static_cast<std::size_t>(std::max(request.rounds, 1)),
+                 static_cast<std::size_t>(std::max({request.most_rounds, request.rounds, 1})),
+                 request.sustain_s});
   const ClockState before = nvml.read();
   const Clock::time_point start = Clock::now();
   while (true) {
@@ -387,8 +387,8 @@ Result<void> Measurer::Impl::time(const worker::CompareRequest& request, Field& 
     for (std::size_t done = 0; done < order.size(); done += Timer::kMostAtOnce) {
       const std::vector<std::size_t> now(
           order.begin() + static_cast<std::ptrdiff_t>(done),
-          order.begin() + static_cast<std::ptrdiff_t>(
-                              std::min(done + Timer::kMostAtOnce, order.size())));
+          order.begin() +
+              static_cast<std::ptrdiff_t>(std::min(done + Timer::kMostAtOnce, order.size())));
       std::vector<const Subject*> launches;
       for (const std::size_t side : now) launches.push_back(&field.subjects[side]);
       auto times = sample(launches);

@@ -39,7 +39,9 @@ std::int64_t down_bytes(const Problem& p) {
 std::int64_t intermediate_bytes(const Problem& p) {
   return is_mlp(p) ? p.m * p.n * storage_bytes(default_out_dtype(p.dtype)) : 0;
 }
-std::int64_t columns(const Problem& p) { return stage_of(p, stage_count(p) - 1).n; }  // of the output
+std::int64_t columns(const Problem& p) {
+  return stage_of(p, stage_count(p) - 1).n;
+}  // of the output
 std::int64_t c_bytes(const Problem& p) { return p.m * p.ldc * storage_bytes(p.out_dtype); }
 std::int64_t reference_bytes(const Problem& p) {
   return p.m * columns(p) * storage_bytes(p.out_dtype);
@@ -106,8 +108,7 @@ Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uin
       .then([&] { return bench.fill_normal(matrix_a(p, made.a_.address()), 1.0, key); })
       .then([&] { return bench.fill_normal(matrix_b(p, made.b_.address()), scale, key + 1); });
   if (has_activation(p)) {
-    steps.then(
-        [&] { return bench.fill_normal(matrix_b(p, made.pointers().up), scale, key + 3); });
+    steps.then([&] { return bench.fill_normal(matrix_b(p, made.pointers().up), scale, key + 3); });
   }
   if (is_mlp(p)) {
     const double down_scale = 1.0 / std::sqrt(static_cast<double>(p.n));

@@ -42,10 +42,9 @@ std::string line_of(const TunedEntry& entry) {
   const Problem& problem = entry.problem;
   const Problem plain = with_defaults(problem);
   const DimensionNames names = dimension_names(problem.family);
-  std::string text = fmt::format(
-      "  - {{family: {}, {}: {}, {}: {}, {}: {}, dtype: {}, layout: {}", problem.family, names.m,
-      problem.m, names.n, problem.n, names.k, problem.k, to_string(problem.dtype),
-      to_string(problem.layout));
+  std::string text = fmt::format("  - {{family: {}, {}: {}, {}: {}, {}: {}, dtype: {}, layout: {}",
+                                 problem.family, names.m, problem.m, names.n, problem.n, names.k,
+                                 problem.k, to_string(problem.dtype), to_string(problem.layout));
   const auto add = [&text](std::string_view key, const auto& value, const auto& usual) {
     if (value != usual) text += fmt::format(", {}: {}", key, value);
   };

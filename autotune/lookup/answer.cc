@@ -83,8 +83,7 @@ std::string Recollection::hash_of(const Config& config, const Problem& problem,
                                   const DeviceSpec& device) {
   std::vector<std::string> hashes;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
-    hashes.push_back(
-        hash_of_kernel(stage_of(config, i), traits_of(stage_of(problem, i)), device));
+    hashes.push_back(hash_of_kernel(stage_of(config, i), traits_of(stage_of(problem, i)), device));
   }
   return joint_hash(hashes);
 }

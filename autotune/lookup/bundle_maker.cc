@@ -69,8 +69,8 @@ Expected<void> put_code(cache::Store& into, BundleRow& row, const DeviceSpec& de
   const auto config = KernelMaker::config_of(row.best, problem, device);
   if (!config) return tl::unexpected(config.error());
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
-    auto put = put_kernel(into, row, stage_of(*config, i), stage_of(problem, i), device, cache,
-                          compiling);
+    auto put =
+        put_kernel(into, row, stage_of(*config, i), stage_of(problem, i), device, cache, compiling);
     if (!put) return put;
   }
   return {};

@@ -31,7 +31,8 @@ struct Stage {
   double behind;
   std::size_t most;
 };
-constexpr std::array<Stage, 3> kStages{{{3, 8, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
+constexpr std::array<Stage, 3> kStages{
+    {{3, 8, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
 constexpr double kLookUs = 150'000;
 constexpr int kMoreRounds = 4;  // times as many, where launches are short
 
@@ -94,9 +95,9 @@ class Final {
     std::map<Shape, std::size_t> of_shape;
     double round_us = 0;
     for (const std::size_t each : order) {
-      const bool full = field.size() == kFinalists ||
-                        (field.size() >= kAtLeast &&
-                         round_us * kStages.front().least_rounds > kLookUs);
+      const bool full =
+          field.size() == kFinalists ||
+          (field.size() >= kAtLeast && round_us * kStages.front().least_rounds > kLookUs);
       if (us(each) > us(order.front()) * kWithin || full) break;
       if (of_shape[shape(each)]++ >= kOfShape) continue;
       field.push_back(each);
@@ -120,10 +121,10 @@ class Final {
       trials.push_back(&trials_[each]);
       round_us += us(each);
     }
-    const int rounds = std::clamp(static_cast<int>(kLookUs / round_us), stage.least_rounds,
-                                  stage.most_rounds);
-    const auto reply = looking_(
-        trials, {rounds, stage.rested ? rounds * kMoreRounds : rounds, stage.rested});
+    const int rounds =
+        std::clamp(static_cast<int>(kLookUs / round_us), stage.least_rounds, stage.most_rounds);
+    const auto reply =
+        looking_(trials, {rounds, stage.rested ? rounds * kMoreRounds : rounds, stage.rested});
     if (!reply) return tl::unexpected(reply.error());
     std::vector<Seen> seen;
     if (!*reply || (*reply)->outcome != Outcome::ok) return seen;
@@ -194,8 +195,7 @@ class Final {
 
 }  // namespace
 
-worker::CompareRequest look_request(const Problem& problem, const TuneOptions& options,
-                                    Look look) {
+worker::CompareRequest look_request(const Problem& problem, const TuneOptions& options, Look look) {
   worker::CompareRequest request;
   request.problem = problem;
   request.rounds = look.rounds;

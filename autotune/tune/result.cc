@@ -21,8 +21,8 @@ bool Session::out_of_time() const {
   return tools_.stop || (budget > 0 && elapsed_s() > budget);
 }
 
-Expected<std::optional<worker::CompareReply>> Session::look(
-    const std::vector<const Trial*>& trials, Look look) {
+Expected<std::optional<worker::CompareReply>> Session::look(const std::vector<const Trial*>& trials,
+                                                            Look look) {
   const std::optional<worker::CompareReply> none;
   if (out_of_time()) return none;
   worker::CompareRequest request = look_request(plan_.problem, tools_.options, look);
@@ -57,9 +57,9 @@ Expected<TuneResult> Session::conclude() {
     if (cancelled_) return fail(ErrorCode::cancelled, "stopped before any config was measured");
     return tl::unexpected(nothing_worked());
   }
-  const auto standing =
-      settle(good_, default_good_, former_good_,
-             [this](const std::vector<const Trial*>& trials, Look how) { return look(trials, how); });
+  const auto standing = settle(
+      good_, default_good_, former_good_,
+      [this](const std::vector<const Trial*>& trials, Look how) { return look(trials, how); });
   if (!standing) return tl::unexpected(standing.error());
   ensure_run();
   for (const std::size_t i : standing->timed_again) ledger_.record(good_[i], good_hashes_[i]);

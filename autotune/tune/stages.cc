@@ -51,10 +51,23 @@ class Joint {
     if (stages_[0].default_trial && stages_[1].default_trial) {
       default_ = add(*stages_[0].default_trial, *stages_[1].default_trial);
     }
+    add_former();
+  }
+
+  // The winner of an earlier run meets whatever this one found, unless its code is not today's. It
+  // enters beside the first: its time is of both stages together, the others' are sums.
+  void add_former() {
     const auto& before = ledger_.winner();
-    for (std::size_t i = 0; before && i < trials_.size(); ++i) {
-      if (to_string(trials_[i].config) == before->trial.key.config) former_ = i;
-    }
+    if (!before || !shared()) return;
+    const auto config = parse_config(before->trial.key.config, *find_family(problem_.family));
+    if (!config) return;
+    if (source_hash(*config, problem_, tools_.device) != before->trial.key.source_hash) return;
+    former_ = add(*config, before->trial.actual, trials_.front().measurement.median_us);
+  }
+
+  // Whether the winner is everybody's.
+  bool shared() const {
+    return !tools_.options.limits.restricts() && tools_.options.space.built_in;
   }
 
   static std::vector<Trial> close(const TuneResult& stage) {
@@ -68,19 +81,22 @@ class Joint {
   }
 
   std::size_t add(const Trial& first, const Trial& second) {
-    Trial pair;
-    pair.config = join(first.config, second.config);
-    const auto known = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& each) {
-      return each.config == pair.config;
-    });
+    ActualResources actual = first.actual;
+    actual.registers = std::max(first.actual.registers, second.actual.registers);
+    return add(join(first.config, second.config), actual,
+               first.measurement.median_us + second.measurement.median_us);
+  }
+
+  std::size_t add(const Config& config, const ActualResources& actual, double us) {
+    const auto known = std::find_if(trials_.begin(), trials_.end(),
+                                    [&](const Trial& each) { return each.config == config; });
     if (known != trials_.end()) return static_cast<std::size_t>(known - trials_.begin());
+    Trial& pair = trials_.emplace_back();
+    pair.config = config;
     pair.outcome = Outcome::ok;
-    pair.predicted =
-        resources_of(pair.config, problem_, tools_.device, tools_.options.limits.max_sms);
-    pair.actual = first.actual;
-    pair.actual.registers = std::max(first.actual.registers, second.actual.registers);
-    pair.measurement.median_us = first.measurement.median_us + second.measurement.median_us;
-    trials_.push_back(std::move(pair));
+    pair.predicted = resources_of(config, problem_, tools_.device, tools_.options.limits.max_sms);
+    pair.actual = actual;
+    pair.measurement.median_us = us;
     return trials_.size() - 1;
   }
 
@@ -140,8 +156,7 @@ class Joint {
       result.reused += stage.reused;
       for (const auto& [outcome, count] : stage.outcomes) result.outcomes[outcome] += count;
     }
-    result.seconds =
-        std::chrono::duration<double>(Clock::now() - tools_.start).count();
+    result.seconds = std::chrono::duration<double>(Clock::now() - tools_.start).count();
     keep(result);
     return result;
   }
@@ -151,8 +166,7 @@ class Joint {
     ledger_.begin(run_info(tools_.device, tools_.options, tools_.measurer));
     const std::string hash = source_hash(result.winner.config, problem_, tools_.device);
     ledger_.record(result.winner, hash);
-    const bool shared = !tools_.options.limits.restricts() && tools_.options.space.built_in;
-    if (shared) {
+    if (shared()) {
       cache::WinnerRecord record;
       record.lead_percent = result.lead_percent;
       record.tie = result.tie;
@@ -161,6 +175,7 @@ class Joint {
       result.crowned = ledger_.crown(result.winner, hash, std::move(record));
     }
     ledger_.end({});
+    while (!code_.saved()) code_.save(1);
   }
 
   const SessionTools& tools_;

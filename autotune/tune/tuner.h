@@ -24,7 +24,7 @@ struct TuneOptions {
   std::uint64_t seed = 1;
   bool fresh = false;  // measure again what the cache holds
   search::Limits limits;
-  search::Space space;  // of its family; that of another is the built-in one
+  search::Space space;           // of its family; that of another is the built-in one
   std::filesystem::path worker;  // executable; empty: found
 };
 

@@ -124,6 +124,7 @@ complete() {
 [ "$(complete autotune pl)" = plan ] || wrong "completion of a command"
 [ "$(complete autotune cache ver)" = verify ] || wrong "completion of an action"
 [ "$(complete autotune tune gem)" = gemm ] || wrong "completion of a family"
+[ "$(complete autotune tune geglu_)" = geglu_mlp ] || wrong "completion of a family with stages"
 [ "$(complete autotune plan gemm --max-sme)" = --max-smem ] || wrong "completion of an option"
 [ "$(cd "$work/consumer" && complete autotune plan --space loo)" = lookup.cc ] ||
   wrong "completion of a file"

@@ -171,6 +171,12 @@ MeasureReply measure(const MeasureRequest& request) {
   return reply;
 }
 
+// "gated" or "plain" as it was compiled; "none" where there is none.
+std::string what_is(const std::string& cubin) {
+  if (cubin.empty()) return "none";
+  return cubin.find("\nGATED=1\n") != std::string::npos ? "gated" : "plain";
+}
+
 CompareReply compare(const CompareRequest& request) {
   std::string who = "compare";
   CompareReply reply;
@@ -179,6 +185,7 @@ CompareReply compare(const CompareRequest& request) {
   for (const Contender& contender : request.contenders) {
     who += ' ' + contender.config;
     wide = wide || asked(contender.config) == "wide";
+    note("code " + what_is(contender.cubin) + ' ' + what_is(contender.second_cubin));
     reply.sides.emplace_back().measurement.median_us = test::fake_time_us(contender.config);
   }
   note(who + (request.baseline ? " baseline" : ""));

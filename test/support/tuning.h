@@ -50,6 +50,20 @@ inline Problem small_problem(std::int64_t m = 1000) {
   return *filled;
 }
 
+// An MLP whose stages simt serves alone.
+inline Problem small_mlp(std::int64_t tokens = 1000) {
+  Problem problem;
+  problem.family = "geglu_mlp";
+  problem.m = tokens;
+  problem.n = 2000;
+  problem.k = 1000;
+  problem.dtype = problem.out_dtype = DType::fp32;
+  problem.exact_fp32 = true;
+  const auto filled = checked(problem);
+  REQUIRE(filled);
+  return *filled;
+}
+
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -9,8 +9,7 @@
 #include "autotune/io/builtin.h"
 #include "autotune/io/load.h"
 #include "cache/store.h"
-#include "kernels/kernel.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "test/support/catch.h"
 #include "test/unit/cli/run.h"
 
@@ -141,6 +140,44 @@ TEST_CASE("what export writes, import and the loader read") {
                      .out,
                  "exact"));
   CHECK(contains(run({"cache", "verify", "--cache", folder / "b.db"}).out, "0 cubins"));
+}
+
+TEST_CASE("an MLP's winner is exported and imported with both of its configs") {
+  const Folder folder;
+  Problem problem;
+  problem.family = "geglu_mlp";
+  problem.m = 100;
+  problem.n = 1536;
+  problem.k = 512;
+  problem.layout = Layout::nn;
+  problem = *checked(problem);
+  const auto config = parse_config("mma:block_m=128,block_n=64 + mma:block_m=64,block_n=64",
+                                   *find_family("geglu_mlp"));
+  REQUIRE(config);
+  cache::WinnerRecord winner = winner_of(64, 10);
+  winner.trial.problem = problem;
+  winner.trial.key.problem_key = problem_key(problem);
+  winner.trial.key.config = to_string(*config);
+  winner.trial.key.source_hash = source_hash(*config, problem, *io::find_device("nvidia-h200"));
+  put(folder / "a.db", winner);
+  const std::string file = folder / "a.yaml";
+  REQUIRE(run({"cache", "export", "--yaml", file, "--cache", folder / "a.db"}).code == 0);
+  CHECK(contains(text_of(file), "tokens: 100, intermediate: 1536, hidden: 512"));
+  const auto imported = run({"cache", "import", file, "--cache", folder / "b.db"});
+  INFO(imported.err);
+  REQUIRE(imported.code == 0);
+  const auto best =
+      run({"best", "geglu_mlp", "--tokens", "100", "--hidden", "512", "--intermediate", "1536",
+           "--layout", "nn", "--device", "nvidia-h200", "--cache", folder / "b.db"});
+  CHECK(contains(best.out, to_string(*config)));
+  CHECK(contains(best.out, "exact"));
+  // What was imported is predicted to need the workspace of the whole.
+  auto store = cache::Store::open(folder / "b.db", cache::Access::read_only);
+  REQUIRE(store);
+  const auto trials = store->trials(problem_key(problem), winner.trial.key.device_fingerprint);
+  REQUIRE(trials);
+  REQUIRE(trials->size() == 1);
+  CHECK(trials->front().predicted.workspace_bytes == 100 * 1536 * 2);
 }
 
 TEST_CASE("an import never replaces a faster winner") {

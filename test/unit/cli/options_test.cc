@@ -66,6 +66,38 @@ TEST_CASE("a ladder of m is several problems, for commands that take several") {
   }
 }
 
+TEST_CASE("an MLP's dimensions are tokens, hidden and intermediate") {
+  const auto mlp = [](const std::string& command, std::vector<std::string> more) {
+    more.insert(more.begin(), {command, "geglu_mlp", "--device", "nvidia-h200"});
+    return more;
+  };
+  check_refused(mlp("plan", {"--tokens", "64", "--intermediate", "64"}),
+                "--hidden is missing: a problem needs --tokens, --intermediate and --hidden");
+  check_refused(mlp("plan", {"--tokens", "0", "--hidden", "64", "--intermediate", "64"}),
+                "--tokens: '0'");
+  for (const char* flag : {"--m", "--n", "--k"}) {
+    check_refused(
+        mlp("plan", {"--tokens", "64", "--hidden", "64", "--intermediate", "64", flag, "64"}),
+        std::string(flag) +
+            " does not go with the family geglu_mlp: its dimensions are --tokens, "
+            "--intermediate and --hidden");
+  }
+  for (const char* flag : {"--tokens", "--hidden", "--intermediate"}) {
+    check_refused(plan_with({"--m", "64", "--n", "64", "--k", "64", flag, "64"}),
+                  std::string(flag) +
+                      " does not go with the family gemm: its dimensions are --m, --n and --k");
+    check_refused({"plan", "--suite", "geglu_mlp", flag, "64", "--device", "nvidia-h200"}, flag);
+  }
+  check_refused(mlp("plan", {"--tokens", "1..64", "--hidden", "64", "--intermediate", "64"}),
+                "--tokens: 1..64 is several problems");
+  check_refused(mlp("bundle", {"--tokens", "64..1", "--hidden", "64", "--intermediate", "64", "-o",
+                               "/no/such/file"}),
+                "--tokens: 64..1 is an empty range");
+  check_refused(
+      mlp("plan", {"--tokens", "64", "--hidden", "64", "--intermediate", "64", "--beta", "1"}),
+      "beta = 1 does not go with the family geglu_mlp");
+}
+
 TEST_CASE("numbers of other options are checked too") {
   const std::vector<std::string> problem = {"--m", "64", "--n", "64", "--k", "64"};
   const auto with = [&](std::vector<std::string> more) {
@@ -148,6 +180,15 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
   for (const char* baseline : {"cublas", "none", "mma", "mma:block_m=64"}) {
     CHECK_FALSE(contains(test::run(with("bench", "--baseline", baseline)).err, "--baseline"));
   }
+  const auto mlp = [](const std::string& flag, const std::string& value) {
+    return std::vector<std::string>{"bench", "geglu_mlp",      "--tokens", "64", "--hidden",
+                                    "64",    "--intermediate", "64",       flag, value};
+  };
+  for (const char* flag : {"--config", "--baseline"}) {
+    check_refused(mlp(flag, "mma"), "a config of geglu_mlp is two");
+    check_refused(mlp(flag, "mma + mma:blok_m=64"), std::string(flag) + " 'mma:blok_m=64'");
+    CHECK_FALSE(contains(test::run(mlp(flag, "mma + mma")).err, flag));
+  }
   for (const char* strategy : {"model", "random", "exhaustive", "evolution"}) {
     CHECK_FALSE(contains(test::run(with("tune", "--strategy", strategy)).err, "--strategy"));
   }
@@ -156,6 +197,17 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
 TEST_CASE("a sweep needs a folder to be written to") {
   check_refused({"sweep", "--suite", "gemm"}, "--output");
   check_refused({"sweep", "--suite", "gemm", "-o", "data", "--pairs", "0"}, "--pairs");
+}
+
+TEST_CASE("a sweep is of single kernels") {
+  check_refused({"sweep", "--suite", "geglu_mlp", "-o", "data"},
+                "name geglu or gemm in place of geglu_mlp");
+}
+
+TEST_CASE("a completion offers every family") {
+  const Ran ran = test::run({"--bash-completion"});
+  CHECK(ran.code == 0);
+  CHECK(contains(ran.out, "words=\"gemm geglu geglu_mlp\""));
 }
 
 TEST_CASE("a bundle needs a file to be written to") {

@@ -47,9 +47,8 @@ TEST_CASE("a ratio that is certain ends the comparison, one that is not goes on"
     CHECK(rounds.ratio(sides - 1).median == 1.2);
   }
   const auto last_wavers = [](std::size_t sides) {
-    return [sides](std::size_t side, std::size_t i) {
-      return side + 1 < sides ? 10 : noisy(12, i);
-    };
+    return
+        [sides](std::size_t side, std::size_t i) { return side + 1 < sides ? 10 : noisy(12, i); };
   };
   CHECK(run(3, {30, 240, 0}, last_wavers(3)).samples(1).size() == 240);
   CHECK(run(2, {30, 240, 0}, last_wavers(2)).samples(1).size() == 240);

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/io/builtin.h"
+#include "autotune/io/results.h"
+#include "kernels/kernel.h"
 #include "kernels/problem.h"
 #include "support.h"
 #include "test/support/catch.h"
@@ -17,6 +19,19 @@ using Json = nlohmann::json;
 Problem square() {
   Problem problem;
   problem.m = problem.n = problem.k = 64;
+  const auto result = checked(problem);
+  REQUIRE(result);
+  return *result;
+}
+
+Problem mlp() {
+  Problem problem;
+  problem.family = "geglu_mlp";
+  problem.m = 100;
+  problem.n = 1524;
+  problem.k = 512;
+  problem.layout = Layout::tt;
+  problem.activation = Activation::silu;
   const auto result = checked(problem);
   REQUIRE(result);
   return *result;
@@ -40,6 +55,38 @@ TEST_CASE("a problem is an object with every field") {
   CHECK(problem["layout"] == "tn");
   CHECK(problem["mode"] == "cold");
   CHECK(problem["ldc"] == 64);
+}
+
+TEST_CASE("an MLP's dimensions go by their names") {
+  PlanJson plan{"NVIDIA H200", std::nullopt, {PlanRowJson{mlp()}}};
+  const Json problem = Json::parse(to_json(plan))["problem"];
+  CHECK(keys_of(problem) == Keys{"activation", "alpha", "beta", "dtype", "exact_fp32", "family",
+                                 "hidden", "intermediate", "layout", "lda", "ldb", "ldc", "mode",
+                                 "out_dtype", "tokens"});
+  CHECK(problem["tokens"] == 100);
+  CHECK(problem["hidden"] == 512);
+  CHECK(problem["intermediate"] == 1524);
+  CHECK(problem["activation"] == "silu");
+}
+
+TEST_CASE("an MLP's result is read back as it was written") {
+  const auto config = parse_config("mma:stages=3 + mma:stages=2", *find_family("geglu_mlp"));
+  REQUIRE(config);
+  TuneRowJson row;
+  row.problem = mlp();
+  row.winner = to_string(*config);
+  row.median_us = 12.5;
+  const auto back = parse_results(to_json(TuneJson{"NVIDIA H200", {row}}), "tune.json");
+  INFO(message_of(back));
+  REQUIRE(back);
+  REQUIRE(back->entries.size() == 1);
+  CHECK(back->entries[0].problem == mlp());
+  CHECK(back->entries[0].config == to_string(*config));
+  CHECK(back->entries[0].median_us == 12.5);
+
+  row.winner = "mma:stages=3";
+  CHECK_THAT(message_of(parse_results(to_json(TuneJson{"NVIDIA H200", {row}}), "tune.json")),
+             HasText("row 1: 'mma:stages=3': a config of geglu_mlp is two"));
 }
 
 TEST_CASE("plan, for one problem and for a suite") {
@@ -75,6 +122,12 @@ TEST_CASE("plan, for one problem and for a suite") {
         Json{{"compiled", 7}, {"failed", 1}, {"mismatches", 2}, {"seconds", 3.5}});
   CHECK(json["rows"][0]["audit"] ==
         Json{{"sampled", 20}, {"false_passes", 0}, {"false_rejects", 1}});
+
+  plan.suite = "";  // the stages of one problem
+  plan.rows.push_back(row);
+  json = Json::parse(to_json(plan));
+  CHECK(json["suite"].is_null());
+  CHECK(json["rows"].size() == 2);
 }
 
 TEST_CASE("explain") {
@@ -98,6 +151,16 @@ TEST_CASE("explain") {
                                     {"limit", 232448},
                                     {"text", "out of resource"}});
   CHECK(json["nearest"].is_null());
+
+  ExplainJson second = explain;
+  second.config = "mma:a=2";
+  const Json both = Json::parse(to_json(ExplainStagesJson{{explain, second}}));
+  CHECK(keys_of(both) == Keys{"schema", "stages"});
+  REQUIRE(both["stages"].size() == 2);
+  Json first = json;
+  first.erase("schema");
+  CHECK(both["stages"][0] == first);
+  CHECK(both["stages"][1]["config"] == "mma:a=2");
 }
 
 TEST_CASE("tune") {

@@ -37,6 +37,25 @@ TEST_CASE("a tuned file's winners come with checked problems and canonical confi
   CHECK(file->entries[1].problem.mode == TimingMode::hot);
 }
 
+TEST_CASE("an MLP's winner is a config of each of its kernels") {
+  const std::string mlp = "  - {family: geglu_mlp, tokens: 100, hidden: 512, intermediate: 1524, ";
+  const auto file = parse(kHead + mlp + "config: 'mma:stages=3 + gemv', median_us: 20}\n");
+  INFO(message_of(file));
+  REQUIRE(file);
+  const TunedEntry& entry = file->entries.at(0);
+  CHECK(entry.problem.m == 100);
+  CHECK(entry.problem.n == 1524);
+  CHECK(entry.problem.k == 512);
+  CHECK_THAT(entry.config, HasText(" + gemv:block_m="));
+  CHECK(error_of(kHead + mlp + "config: mma, median_us: 20}\n")
+            .starts_with("t.yaml:3: config: 'mma': a config of geglu_mlp is two"));
+  CHECK_THAT(error_of(kHead + mlp + "config: 'gemv + mma', median_us: 20}\n"),
+             HasText("family geglu has no kernel 'gemv'"));
+  CHECK_THAT(error_of(kHead + "  - {family: geglu_mlp, m: 1, n: 2, k: 3, config: 'mma + mma', " +
+                      "median_us: 20}\n"),
+             HasText("t.yaml:3: unknown key 'm' in a winner"));
+}
+
 TEST_CASE("mistakes in a tuned file name file and line") {
   CHECK_THAT(error_of(kHead + kProblem + "config: 'mma:nothing=1', median_us: 1}\n"),
              Catch::Matchers::StartsWith("t.yaml:3: config: "));

@@ -57,6 +57,9 @@ TunedFile sample_file() {
   odd.alpha = 1;
   odd.activation = Activation::gelu_erf;
   add(odd, "simt", 1e12);
+  odd.family = "geglu_mlp";
+  odd.n = 90;
+  add(odd, "simt:block_m=64 + simt:block_m=128", 2.5);
   return file;
 }
 
@@ -79,6 +82,12 @@ TEST_CASE("an exported file reads back as it was") {
   TunedFile reversed = *back;
   std::reverse(reversed.entries.begin(), reversed.entries.end());
   CHECK(tuned_text(reversed) == tuned_text(file));
+}
+
+TEST_CASE("an MLP's winner is written with the names of its dimensions and both configs") {
+  const std::string text = tuned_text(sample_file());
+  CHECK_THAT(text, HasText("{family: geglu_mlp, tokens: 100, intermediate: 90, hidden: 100, "));
+  CHECK_THAT(text, HasText(" + simt:block_m=128,"));
 }
 
 TEST_CASE("a device's name may hold what YAML reads as more than text") {

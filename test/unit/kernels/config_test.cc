@@ -1,6 +1,7 @@
 #include "kernels/config.h"
 
 #include "kernels/kernel.h"
+#include "kernels/stages.h"
 #include "test/support/catch.h"
 #include "test/unit/kernels/fake_family.h"
 
@@ -8,18 +9,25 @@ namespace autotune {
 namespace {
 
 using testing::fake_family;
+using testing::staged_family;
 
-Config config_of(std::string_view text) {
-  const auto config = parse_config(text, fake_family());
+Config config_of(std::string_view text, const Family& family = fake_family()) {
+  const auto config = parse_config(text, family);
   REQUIRE(config);
   return *config;
 }
 
-std::string error_of(std::string_view text) {
-  const auto config = parse_config(text, fake_family());
+std::string error_of(std::string_view text, const Family& family = fake_family()) {
+  const auto config = parse_config(text, family);
   REQUIRE_FALSE(config);
   CHECK(config.error().code == ErrorCode::bad_input);
   return config.error().message;
+}
+
+std::string error_of_pattern(std::string_view text) {
+  const auto pattern = parse_pattern(text, staged_family());
+  REQUIRE_FALSE(pattern);
+  return pattern.error().message;
 }
 
 TEST_CASE("the canonical string names every parameter in the kernel's order") {
@@ -101,6 +109,81 @@ TEST_CASE("a pattern that could never match is refused") {
   const auto pattern = parse_pattern(text, fake_family());
   REQUIRE_FALSE(pattern);
   CHECK(pattern.error().code == ErrorCode::bad_input);
+}
+
+TEST_CASE("a config of a family with stages is one for each of them") {
+  const Config joined = config_of("tiled:stages=3 + plain:tile=8", staged_family());
+  CHECK(to_string(joined) == "tiled:tile=64,stages=3,swizzle=4 + plain:tile=8,unroll=1");
+  CHECK(config_of(to_string(joined), staged_family()) == joined);
+  CHECK(stage_of(joined, 0) == config_of("tiled:stages=3"));
+  CHECK(stage_of(joined, 1) == config_of("plain:tile=8"));
+  CHECK(join(stage_of(joined, 0), stage_of(joined, 1)) == joined);
+  CHECK(value_of(joined, "stages") == 3);
+}
+
+TEST_CASE("joined configs are equal where both of their parts are") {
+  const Config tiled = config_of("tiled");
+  const Config plain = config_of("plain");
+  const Config joined = join(tiled, plain);
+  CHECK(joined == join(tiled, plain));
+  CHECK(ConfigHash{}(joined) == ConfigHash{}(join(tiled, plain)));
+  const Config other = join(tiled, config_of("plain:unroll=2"));
+  CHECK_FALSE(joined == other);
+  CHECK(ConfigHash{}(joined) != ConfigHash{}(other));
+  CHECK_FALSE(joined == join(config_of("tiled:stages=8"), plain));
+  CHECK_FALSE(joined == tiled);
+  CHECK(ConfigHash{}(joined) != ConfigHash{}(tiled));
+}
+
+TEST_CASE("each part of a joined config is completed by its own part of the defaults") {
+  const Config defaults =
+      config_of("tiled:tile=96,swizzle=1 + plain:tile=8,unroll=2", staged_family());
+  const auto completed = [&](std::string_view text, const Config& by) {
+    const auto config = parse_config(text, staged_family(), &by);
+    REQUIRE(config);
+    return to_string(*config);
+  };
+  CHECK(completed("tiled:stages=6 + plain:unroll=3", defaults) ==
+        "tiled:tile=96,stages=6,swizzle=1 + plain:tile=8,unroll=3");
+  CHECK(completed("tiled + tiled", defaults) ==
+        "tiled:tile=96,stages=2,swizzle=1 + tiled:tile=64,stages=2,swizzle=4");
+  CHECK(completed("tiled + plain", stage_of(defaults, 0)) ==
+        "tiled:tile=96,stages=2,swizzle=1 + plain:tile=32,unroll=1");
+}
+
+TEST_CASE("what is wrong with a joined config is said") {
+  for (const char* text : {"tiled", "", "plain:tile=8", "tiled+plain", "tiled + plain + plain"}) {
+    CAPTURE(text);
+    CHECK(error_of(text, staged_family()).find("give 'first config + fake config'") !=
+          std::string::npos);
+  }
+  CHECK(error_of("plain + plain", staged_family()).find("family first has no kernel 'plain'") !=
+        std::string::npos);
+  CHECK(error_of("tiled + simt", staged_family()).find("family fake has no kernel 'simt'") !=
+        std::string::npos);
+  CHECK(error_of("tiled + plain:depth=1", staged_family()).find("it has tile, unroll") !=
+        std::string::npos);
+  CHECK(error_of("tiled:tile=8 + plain", staged_family()).find("16 to 256") != std::string::npos);
+  for (const char* text : {" + plain", "tiled + ", "tiled +  plain", "tiled  + plain"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parse_config(text, staged_family()));
+  }
+}
+
+TEST_CASE("a family of one stage takes no joined config") {
+  CHECK_FALSE(parse_config("tiled + plain", fake_family()));
+  CHECK_FALSE(parse_config("tiled:tile=64 + plain:tile=8", fake_family()));
+}
+
+TEST_CASE("a pattern of a family with stages names the kernels of any") {
+  const auto pattern = parse_pattern("plain:unroll=2", staged_family());
+  REQUIRE(pattern);
+  const Config joined = config_of("tiled + plain:unroll=2", staged_family());
+  CHECK(matches(*pattern, stage_of(joined, 1)));
+  CHECK_FALSE(matches(*pattern, stage_of(joined, 0)));
+  CHECK(matches(*parse_pattern("tiled", staged_family()), stage_of(joined, 0)));
+  CHECK(error_of_pattern("simt").find("no kernel 'simt'") != std::string::npos);
+  CHECK(error_of_pattern("tiled + plain").find("no kernel 'tiled + plain'") != std::string::npos);
 }
 
 }  // namespace

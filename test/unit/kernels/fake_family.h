@@ -54,4 +54,13 @@ inline const Family& fake_family() {
   return family;
 }
 
+// One of two stages, the first of which has but the kernel "tiled".
+inline const Family& staged_family() {
+  static const std::array<const HostTwin*, 1> kernels = {fake_family().kernels[0]};
+  static const Family first{"first", "for tests", kernels};
+  static const std::array<const Family*, 2> stages = {&first, &fake_family()};
+  static const Family family{"staged", "for tests", {}, stages};
+  return family;
+}
+
 }  // namespace autotune::testing

@@ -43,6 +43,41 @@ TEST_CASE("a tuned problem and its code go from the cache into the bundle") {
   CHECK((*winner)->trial.measurement.samples == 9);
 }
 
+TEST_CASE("an MLP's winner goes along with the code of both kernels") {
+  const Setting setting(Setting::mlp());
+  setting.fill();
+  const auto store = cache::Store::open(setting.file, cache::Access::read_only);
+  REQUIRE(store.has_value());
+  const auto made = lookup::make_bundle(info_for(setting.device), {setting.problem}, setting.device,
+                                        &*store, never);
+  REQUIRE(made.has_value());
+  const lookup::BundleRow& row = made->rows.at(0);
+  CHECK(row.best.match == Match::exact);
+  CHECK(row.best.config == to_string(setting.config));
+  CHECK_FALSE(row.compiled);
+  CHECK(row.compiler == "nvrtc 13.0");
+  REQUIRE(setting.hash(0) != setting.hash(1));
+  for (const std::size_t stage : {0, 1}) {
+    const auto code = made->bundle.store().cubin(setting.code_key(stage));
+    REQUIRE(code.has_value());
+    CHECK(code->has_value());
+  }
+}
+
+TEST_CASE("a bundle of an MLP compiles the kernel whose code is not stored") {
+  const Setting setting(Setting::mlp());
+  auto store = cache::Store::open(setting.file, cache::Access::read_write);
+  REQUIRE(store.has_value());
+  REQUIRE(store->put_cubin(setting.code_key(0), {"ELF of the test", {}}).has_value());
+  setting.crown(setting.problem, setting.config, 210);
+  int told = 0;
+  const auto made = lookup::make_bundle(info_for(setting.device), {setting.problem}, setting.device,
+                                        &*store, [&told](const BestConfig&) { ++told; });
+  REQUIRE_FALSE(made.has_value());
+  CHECK(made.error().code == ErrorCode::no_compiler);
+  CHECK(told == 1);
+}
+
 TEST_CASE("a winner of older code goes along as the guess that it is; its code is today's") {
   const Setting setting(Setting::unheard_of());
   cache::WinnerRecord old = setting.winner(setting.problem, setting.config, 210);

@@ -131,6 +131,24 @@ TEST_CASE("a gated problem is answered, and its activation is looked at") {
   autotune_session_free(session);
 }
 
+TEST_CASE("an MLP is answered by two configs, and launched by a call of its own") {
+  const Setting setting;
+  autotune_session* session = open(setting, autotune_options_default());
+  autotune_problem problem = square(1024);
+  problem.family = "geglu_mlp";
+  autotune_answer* answer = nullptr;
+  REQUIRE(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_OK);
+  CHECK(std::string(autotune_answer_config(answer)).find(" + ") != std::string::npos);
+  autotune_answer_free(answer);
+  problem.m = 0;
+  CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+  CHECK(message().find("tokens = 0") != std::string::npos);
+  CHECK(autotune_kernel_launch_mlp(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                   nullptr) == AUTOTUNE_BAD_INPUT);
+  CHECK(message() == "kernel is null");
+  autotune_session_free(session);
+}
+
 TEST_CASE("structs of an older header keep the defaults of what they lack") {
   const Setting setting;
   setting.fill();

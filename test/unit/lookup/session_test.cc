@@ -136,6 +136,32 @@ TEST_CASE("stored code goes to the driver; without it, compiling is allowed or r
   CHECK(found.error().code == ErrorCode::no_gpu);
 }
 
+TEST_CASE("an MLP's kernel needs the code of both stages") {
+  const Setting setting(Setting::mlp());
+  setting.crown(setting.problem, setting.config, 210);
+  const auto put = [&](std::size_t stage) {
+    auto store = cache::Store::open(setting.file, cache::Access::read_write);
+    REQUIRE(store.has_value());
+    REQUIRE(store->put_cubin(setting.code_key(stage), {"ELF of the test", {}}).has_value());
+  };
+  SessionOptions options = setting.options();
+  options.allow_compile = false;
+  put(0);
+  {
+    const auto session = Session::open(options);
+    REQUIRE(session.has_value());
+    CHECK(session->best_config(setting.problem)->match == Match::exact);
+    const auto half = session->kernel(setting.problem);
+    REQUIRE_FALSE(half.has_value());
+    CHECK(half.error().code == ErrorCode::no_compiler);
+    CHECK(half.error().message.find(to_string(stage_of(setting.config, 1))) == 0);
+  }
+  put(1);
+  const auto session = Session::open(options);
+  REQUIRE(session.has_value());
+  CHECK(session->kernel(setting.problem).error().code == ErrorCode::no_gpu);
+}
+
 TEST_CASE("a cache that cannot be read, or is not wanted, is left out") {
   const Setting setting(Setting::unheard_of());
   SessionOptions options = setting.options();

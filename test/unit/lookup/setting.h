@@ -9,8 +9,7 @@
 #include "autotune/session.h"
 #include "cache/bundle.h"
 #include "cache/store.h"
-#include "kernels/kernel.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "search/plan.h"
 #include "test/support/catch.h"
 #include "test/unit/cache/fixture.h"
@@ -41,17 +40,30 @@ struct Setting {
     problem.layout = Layout::nn;
     return *checked(problem);
   }
+  static Problem mlp() {
+    Problem problem = unheard_of();
+    problem.family = "geglu_mlp";
+    problem.n = 2048;
+    return *checked(problem);
+  }
   static Config default_config(const Problem& problem, const DeviceSpec& device) {
-    return search::default_candidate(problem, device, *io::default_space("gemm"), {})->config;
+    const auto of_stage = [&](std::size_t stage) {
+      const Problem own = stage_of(problem, stage);
+      return search::default_candidate(own, device, *io::default_space(own.family), {})->config;
+    };
+    return stage_count(problem) == 1 ? of_stage(0) : join(of_stage(0), of_stage(1));
   }
 
-  std::string hash() const { return source_hash(config, traits_of(problem), device); }
+  // Of the code of one of its kernels.
+  std::string hash(std::size_t stage = 0) const {
+    return source_hash(stage_of(config, stage), traits_of(stage_of(problem, stage)), device);
+  }
 
   cache::WinnerRecord winner(const Problem& of, const Config& won, double us) const {
     cache::WinnerRecord winner;
     winner.trial.problem = of;
     winner.trial.key = {problem_key(of), fingerprint(device), to_string(won),
-                        source_hash(won, traits_of(of), device), "nvrtc 13.0"};
+                        source_hash(won, of, device), "nvrtc 13.0"};
     winner.trial.measurement.median_us = us;
     winner.trial.measurement.samples = 9;
     return winner;
@@ -66,8 +78,12 @@ struct Setting {
   }
 
   void put_code(cache::Store& store) const {
-    REQUIRE(store.put_cubin({hash(), device.limits.arch, "nvrtc 13.0"}, {"ELF of the test", {}})
-                .has_value());
+    for (std::size_t i = 0; i < stage_count(problem); ++i) {
+      REQUIRE(store.put_cubin(code_key(i), {"ELF of the test", {}}).has_value());
+    }
+  }
+  cache::CubinKey code_key(std::size_t stage) const {
+    return {hash(stage), device.limits.arch, "nvrtc 13.0"};
   }
 
   // A winner and its code, as a tuning run leaves them.

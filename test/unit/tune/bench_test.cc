@@ -52,6 +52,46 @@ TEST_CASE("bench times what it is given, in order") {
   }
 }
 
+TEST_CASE("bench sends the code of both of an MLP's kernels") {
+  const test::FakeLog log;
+  const Problem problem = test::small_mlp();
+  const auto config_of = [](const char* text) {
+    return parse_config(text, *find_family("geglu_mlp")).value();
+  };
+  const Config config = config_of("simt:block_m=64 + simt:block_m=32");
+  std::vector<BenchItem> asked = items(1);
+  asked.push_back({problem, config, config_of("simt:block_m=64 + simt:block_m=64")});
+  const auto rows = bench(
+      asked, h200(), 0, fake_bench(), nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  REQUIRE(rows->size() == 2);
+  const BenchRow& row = rows->back();
+  INFO(row.log);
+  CHECK(row.outcome == Outcome::ok);
+  CHECK(row.config == config);
+  CHECK(row.measurement.median_us == Approx(test::fake_time_us(to_string(config))));
+  REQUIRE(row.baseline);
+  CHECK(row.baseline->name == to_string(*asked[1].baseline));
+  CHECK(row.floor_percent > 0);
+  // The first kernel is the same on both sides.
+  CHECK(log.lines("compile").size() == 1 + 3);
+  CHECK(log.lines("code") == std::vector<std::string>{"plain none", "gated plain", "gated plain"});
+}
+
+TEST_CASE("an MLP of which one kernel cannot run is a row with its reason") {
+  const test::FakeLog log;
+  const Problem problem = test::small_mlp();
+  const auto config = parse_config("simt + mma:block_m=256,block_n=256,block_k=64,stages=8",
+                                   *find_family("geglu_mlp"));
+  REQUIRE(config);
+  const auto rows = bench(
+      {{problem, *config, {}}}, h200(), 0, fake_bench(), nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  CHECK(rows->front().outcome == Outcome::pruned);
+  CHECK(rows->front().log.find("mma cannot serve this problem") == 0);
+  CHECK(log.lines("compile").empty());
+}
+
 TEST_CASE("bench compares with the baseline in pairs") {
   BenchOptions options = fake_bench();
   options.baseline = true;

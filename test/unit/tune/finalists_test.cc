@@ -30,27 +30,27 @@ struct Looked {
   Look how;
 };
 Looking says(Said said, std::vector<Looked>* looks = nullptr) {
-  return [said = std::move(said), looks](
-             const std::vector<const Trial*>& trials,
-             Look how) -> Expected<std::optional<worker::CompareReply>> {
-    Looked looked{{}, how};
-    worker::CompareReply reply;
-    for (const Trial* trial : trials) {
-      looked.smem.push_back(trial->predicted.smem_bytes);
-      worker::Side& side = reply.sides.emplace_back();
-      const auto known = said.us.find(trial->predicted.smem_bytes);
-      if (known == said.us.end()) {
-        side.outcome = Outcome::launch_failed;
-        continue;
-      }
-      side.measurement.median_us = known->second;
-      side.ratio = known->second / said.us.at(trials.front()->predicted.smem_bytes);
-      side.ratio_lo = side.ratio - said.width;
-      side.ratio_hi = side.ratio + said.width;
-    }
-    if (looks != nullptr) looks->push_back(std::move(looked));
-    return reply;
-  };
+  return
+      [said = std::move(said), looks](const std::vector<const Trial*>& trials,
+                                      Look how) -> Expected<std::optional<worker::CompareReply>> {
+        Looked looked{{}, how};
+        worker::CompareReply reply;
+        for (const Trial* trial : trials) {
+          looked.smem.push_back(trial->predicted.smem_bytes);
+          worker::Side& side = reply.sides.emplace_back();
+          const auto known = said.us.find(trial->predicted.smem_bytes);
+          if (known == said.us.end()) {
+            side.outcome = Outcome::launch_failed;
+            continue;
+          }
+          side.measurement.median_us = known->second;
+          side.ratio = known->second / said.us.at(trials.front()->predicted.smem_bytes);
+          side.ratio_lo = side.ratio - said.width;
+          side.ratio_hi = side.ratio + said.width;
+        }
+        if (looks != nullptr) looks->push_back(std::move(looked));
+        return reply;
+      };
 }
 
 constexpr auto kNone = std::nullopt;
@@ -92,8 +92,8 @@ TEST_CASE("a tie goes to fewer resources and is said to be one") {
 TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   for (const double challenger : {10.03, 9.97}) {
     std::vector<Trial> trials{trial(10, 5), trial(10.1, challenger > 10 ? 1 : 9)};
-    const auto standing = settle(trials, kNone, kNone,
-                                 says({{{5, 10}, {1, challenger}, {9, challenger}}, 0.01}));
+    const auto standing =
+        settle(trials, kNone, kNone, says({{{5, 10}, {1, challenger}, {9, challenger}}, 0.01}));
     REQUIRE(standing);
     CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
     CHECK(standing->tie);
@@ -134,8 +134,8 @@ TEST_CASE("each look is at those that the one before could not tell apart") {
   // 0.1 % apart from each other, but for two.
   std::vector<Trial> trials{trial(10, 1), trial(10, 2), trial(10, 3), trial(10, 4)};
   std::vector<Looked> looks;
-  const auto standing = settle(
-      trials, kNone, kNone, says({{{1, 10.2}, {2, 10.1}, {3, 10.01}, {4, 10}}, 0.0002}, &looks));
+  const auto standing = settle(trials, kNone, kNone,
+                               says({{{1, 10.2}, {2, 10.1}, {3, 10.01}, {4, 10}}, 0.0002}, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 3);
   CHECK(standing->leaders == std::vector<std::size_t>{3, 2});
@@ -187,8 +187,7 @@ TEST_CASE("a finalist that fails is left behind") {
 TEST_CASE("where no look is possible the first measurement decides") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
   const auto standing = settle(
-      trials, 0, kNone,
-      [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
+      trials, 0, kNone, [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
         return std::optional<worker::CompareReply>();
       });
   REQUIRE(standing);
@@ -206,8 +205,7 @@ TEST_CASE("the winner of an earlier run is timed again however slow it was then"
 TEST_CASE("an error of a look ends the final") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
   const auto standing = settle(
-      trials, kNone, kNone,
-      [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
+      trials, kNone, kNone, [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
         return fail(ErrorCode::no_gpu, "gone");
       });
   REQUIRE_FALSE(standing);

@@ -1,0 +1,207 @@
+// Tuning what takes two kernels: each of them, then which of the best go together.
+#include "kernels/stages.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "autotune/tune/tuner.h"
+#include "test/support/tuning.h"
+
+namespace autotune::tune {
+namespace {
+
+using test::FakeLog;
+using test::h200;
+using test::open_store;
+using test::Setting;
+using test::small_mlp;
+using test::TemporaryFolder;
+using test::tuned;
+using test::Watcher;
+
+constexpr std::size_t kTrials = 8;  // of each stage
+
+TuneOptions options_of_mlp() {
+  TuneOptions options = test::fake_options();
+  options.max_trials = kTrials;
+  return options;
+}
+
+std::optional<cache::WinnerRecord> winner_of(const cache::Store& store, const Problem& problem) {
+  const auto winner = store.winner(problem_key(problem), fingerprint(h200()));
+  REQUIRE(winner);
+  return *winner;
+}
+
+// The joined configs that were compared.
+std::set<std::string> compared(const FakeLog& log) {
+  std::set<std::string> pairs;
+  for (const std::string& line : log.lines("compare")) {
+    if (line.find(kJoint) == std::string::npos) continue;
+    std::istringstream words(line);
+    for (std::string first, plus, second; words >> first >> plus >> second;) {
+      pairs.insert(first + ' ' + plus + ' ' + second);
+    }
+  }
+  return pairs;
+}
+
+// A pair that is faster than this one.
+Config faster_pair(const std::vector<search::Plan>& plans, const Config& than) {
+  for (const search::Candidate& first : plans.at(0).survivors) {
+    for (const search::Candidate& second : plans.at(1).survivors) {
+      const Config pair = join(first.config, second.config);
+      if (test::fake_time_us(to_string(pair)) < test::fake_time_us(to_string(than))) return pair;
+    }
+  }
+  FAIL("no pair is faster");
+  return {};
+}
+
+// As the winner of an earlier run.
+void crown_former(cache::Store& store, const Config& former, bool todays_code) {
+  auto record = winner_of(store, small_mlp());
+  REQUIRE(record);
+  record->trial.key.config = to_string(former);
+  record->trial.key.source_hash =
+      todays_code ? source_hash(former, small_mlp(), h200()) : std::string(64, '0');
+  REQUIRE(store.record(record->trial));
+  REQUIRE(store.crown(*record));
+}
+
+}  // namespace
+
+TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  const FakeLog log;
+  Watcher watcher;
+  const Problem problem = small_mlp();
+  const TuneResult result = tuned(options_of_mlp(), problem, &store, watcher);
+  REQUIRE(watcher.plans.size() == 2);
+  CHECK(watcher.plans[0].problem == stage_of(problem, 0));
+  CHECK(watcher.plans[1].problem == stage_of(problem, 1));
+  CHECK(watcher.trials.size() == 2 * kTrials);
+  CHECK(result.outcomes.at("ok") == 2 * kTrials);
+  CHECK(result.reused == 0);
+  CHECK(result.problem == problem);
+  CHECK(result.match == "exact");
+  CHECK(result.crowned);
+  CHECK_FALSE(result.cancelled);
+
+  const std::set<std::string> pairs = compared(log);
+  REQUIRE_FALSE(pairs.empty());
+  const std::string& fastest =
+      *std::min_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
+        return test::fake_time_us(a) < test::fake_time_us(b);
+      });
+  CHECK(to_string(result.winner.config) == fastest);
+  CHECK(result.winner.measurement.median_us == Approx(test::fake_time_us(fastest)));
+  for (const std::string& code : log.lines("code")) {
+    CHECK((code == "gated plain" || code == "gated none" || code == "plain none"));
+  }
+
+  const auto joined = winner_of(store, problem);
+  REQUIRE(joined);
+  CHECK(joined->trial.key.config == fastest);
+  CHECK(joined->trial.key.source_hash == source_hash(result.winner.config, problem, h200()));
+  CHECK(joined->trial.predicted.workspace_bytes == 1000 * 2000 * 4);
+  for (const std::size_t stage : {0, 1}) {
+    const auto own = winner_of(store, stage_of(problem, stage));
+    REQUIRE(own);
+    const auto config = parse_config(own->trial.key.config,
+                                     stage_of(*find_family("geglu_mlp"), stage));
+    REQUIRE(config);
+    // So that a program needs no compiler.
+    const std::string hash = source_hash(stage_of(result.winner.config, stage),
+                                         traits_of(stage_of(problem, stage)), h200());
+    const auto code = store.cubin({hash, h200().limits.arch, "nvrtc 99.0"});
+    REQUIRE(code);
+    CHECK(code->has_value());
+  }
+  CHECK(watcher.warnings.empty());
+}
+
+TEST_CASE("tuning an MLP again measures neither stage again") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  FakeLog log;
+  Watcher first;
+  const TuneResult before = tuned(options_of_mlp(), small_mlp(), &store, first);
+  log.clear();
+  Watcher second;
+  const TuneResult again = tuned(options_of_mlp(), small_mlp(), &store, second);
+  CHECK(log.lines("measure").empty());
+  CHECK(log.lines("compile").empty());
+  CHECK(again.reused == 2 * kTrials);
+  CHECK(again.winner.config == before.winner.config);
+  CHECK_FALSE(compared(log).empty());
+}
+
+TEST_CASE("an MLP's former winner meets what a later run finds") {
+  for (const bool todays_code : {true, false}) {
+    CAPTURE(todays_code);
+    const TemporaryFolder folder;
+    cache::Store store = open_store(folder);
+    FakeLog log;
+    Watcher watcher;
+    const TuneResult before = tuned(options_of_mlp(), small_mlp(), &store, watcher);
+    const Config former = faster_pair(watcher.plans, before.winner.config);
+    REQUIRE_FALSE(compared(log).contains(to_string(former)));
+    crown_former(store, former, todays_code);
+    log.clear();
+    Watcher again;
+    const TuneResult after = tuned(options_of_mlp(), small_mlp(), &store, again);
+    CHECK(compared(log).contains(to_string(former)) == todays_code);
+    CHECK(after.winner.config == (todays_code ? former : before.winner.config));
+    CHECK(winner_of(store, small_mlp())->trial.key.config == to_string(after.winner.config));
+  }
+}
+
+TEST_CASE("a run that is stopped before the stages met is cancelled") {
+  // After the first stage's last trial, and within the second.
+  for (const std::size_t trials : {kTrials, kTrials + 3}) {
+    CAPTURE(trials);
+    const TemporaryFolder folder;
+    cache::Store store = open_store(folder);
+    std::atomic<bool> stop{false};
+    Watcher watcher;
+    watcher.stop = &stop;
+    watcher.stop_after = static_cast<int>(trials);
+    const auto result = test::tune_once(options_of_mlp(), small_mlp(), &store, watcher, stop);
+    REQUIRE_FALSE(result);
+    CHECK(result.error().code == ErrorCode::cancelled);
+    CHECK_FALSE(winner_of(store, small_mlp()));
+    const auto rows =
+        store.trials(problem_key(stage_of(small_mlp(), 0)), fingerprint(h200()));
+    REQUIRE(rows);
+    CHECK(rows->size() == kTrials);
+  }
+}
+
+TEST_CASE("a restricted run crowns no winner of an MLP") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  TuneOptions options = options_of_mlp();
+  options.limits.max_smem = 100 * 1024;
+  Watcher watcher;
+  const TuneResult result = tuned(options, small_mlp(), &store, watcher);
+  CHECK_FALSE(result.crowned);
+  CHECK_FALSE(winner_of(store, small_mlp()));
+}
+
+TEST_CASE("kernels that work alone but not together are an error that says so") {
+  const Setting rules("AUTOTUNE_FAKE_RULES", std::string(kJoint) + "simt:=>kill");
+  Watcher watcher;
+  const std::atomic<bool> never{false};
+  const auto result = test::tune_once(options_of_mlp(), small_mlp(), nullptr, watcher, never);
+  REQUIRE_FALSE(result);
+  INFO(result.error().message);
+  CHECK(result.error().code == ErrorCode::failed);
+  CHECK(result.error().message.find("the stages of " + describe(small_mlp()) +
+                                    " do not work together") == 0);
+}
+
+}  // namespace autotune::tune
