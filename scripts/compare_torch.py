@@ -27,6 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BOUNDS = {"bf16": 1e-2, "fp16": 2e-3, "tf32": 2e-3, "fp32": 2e-5}
 SAMPLE_ROWS = 128
 MEAN_FROM_HIDDEN = 3072
+# The forms of torch_forms(), eager and compiled.
+KINDS = ("eager", "compile", "eager joined", "compile joined")
 
 
 def first_line(error):
@@ -74,7 +76,8 @@ def our_contender(library, problem, *tensors):
 
 
 def torch_forms(p, x, gate, up, down):
-    """What a user may write, each with its arguments: three products, or the first two as one."""
+    """What a user may write, each with its arguments: three products, or the first two as one, for
+    which the weights must be repacked."""
     product, act = product_of(p), activate(p["activation"])
 
     def apart(x, gate, up, down):
@@ -168,10 +171,7 @@ def ratio_text(found):
 
 
 def us_text(found):
-    """With a star where the first two products are one."""
-    if found is None:
-        return "-"
-    return f'{found["median_us"]:.4g}{"*" if found["form"].endswith("joined") else ""}'
+    return "-" if found is None else f'{found["median_us"]:.4g}'
 
 
 def row_text(row, graphs):
@@ -179,28 +179,30 @@ def row_text(row, graphs):
     if "failed" in row:
         return f'| {" | ".join(cells)} | {row["failed"]} |'
     cold = row["cold"]
-    errors = [row["errors"].get(name) for name in
-              ("ours", cold["eager"]["form"], (cold["compile"] or {}).get("form"))]
-    cells += [f'{cold["ours_us"]:.4g}', f'{row["tflops"]:.4g}', us_text(cold["eager"]),
-              us_text(cold["compile"]), ratio_text(cold["eager"]), ratio_text(cold["compile"]),
-              ", ".join("-" if error is None else f"{error:.1e}" for error in errors)]
+    cells += [f'{cold["ours_us"]:.4g}', f'{row["tflops"]:.4g}']
+    for name in KINDS:
+        found = cold["others"].get(name)
+        cells.append(f"{us_text(found)}: {ratio_text(found)}")
+    cells.append(", ".join(f"{row['errors'][name]:.1e}" if name in row["errors"] else "-"
+                           for name in ("ours", "eager", "compile")))
     if graphs:
         hot = row.get("graph")
-        cells.append("-" if hot is None else f'{hot["ours_us"]:.4g}; {ratio_text(hot["eager"])}; '
-                                             f'{ratio_text(hot["compile"])}')
+        cells.append("-" if hot is None else "; ".join(
+            [f'{hot["ours_us"]:.4g}'] + [ratio_text(hot["others"].get(name)) for name in KINDS]))
     return f'| {" | ".join(cells)} |'
 
 
 def header_text(graphs):
-    names = ["problem", "match", "ours us", "TFLOP/s", "eager us", "compile us",
-             "eager / ours [95 %]", "compile / ours [95 %]", "errors: ours, eager, compile"]
-    names += ["in a graph: ours us; eager / ours; compile / ours"] if graphs else []
+    names = ["problem", "match", "ours us", "TFLOP/s", *(f"{name} us: / ours [95 %]" for name in KINDS),
+             "errors: ours, eager, compile"]
+    names += ["in a graph: ours us; the same ratios"] if graphs else []
     return f'| {" | ".join(names)} |\n|{"---|" * len(names)}'
 
 
 def mean_of(rows, kind):
     """Geometric, None for none."""
-    found = [row["cold"][kind]["ratio"] for row in rows if "cold" in row and row["cold"][kind]
+    found = [row["cold"]["others"][kind]["ratio"] for row in rows
+             if kind in row.get("cold", {}).get("others", {})
              and row["problem"]["hidden"] >= MEAN_FROM_HIDDEN]
     return statistics.geometric_mean(found) if found else None
 
@@ -218,7 +220,7 @@ def environment():
 
 def write_json(path, about, rows):
     """Whole or not at all: a run that is interrupted keeps what it has."""
-    means = {kind: mean_of(rows, kind) for kind in ("eager", "compile")}
+    means = {kind: mean_of(rows, kind) for kind in KINDS}
     with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump({**about, "geometric_means": means, "rows": rows}, file, indent=1)
     os.replace(path + ".part", path)
@@ -269,11 +271,11 @@ def main():
         print(row_text(rows[-1], options.graphs), flush=True)
         if options.json:
             write_json(options.json, about, rows)
-    means = [mean_of(rows, kind) for kind in ("eager", "compile")]
-    eager, compiled = ("-" if mean is None else f"{mean:.3f}" for mean in means)
-    print(f"| geometric mean, hidden from {MEAN_FROM_HIDDEN} | | | | | | {eager} | {compiled} | |"
+    means = ["-" if mean is None else f"{mean:.3f}" for mean in (mean_of(rows, k) for k in KINDS)]
+    print(f'| geometric mean, hidden from {MEAN_FROM_HIDDEN} | | | | {" | ".join(means)} | |'
           + (" |" if options.graphs else ""))
-    print(f'\n*: gate and up as one product. {", ".join(f"{k} {v}" for k, v in about.items())}\n')
+    print(f'\njoined: gate and up repacked into one matrix, which ours does without. '
+          f'{", ".join(f"{k} {v}" for k, v in about.items())}\n')
     for row in rows:
         known = [row[name] for name in ("match", "from_problem", "config") if row.get(name)]
         print(f'- {describe(row["problem"])}: {", ".join(known) or "no answer"}')

@@ -82,18 +82,13 @@ def graph_rounds(contenders):
     return rounds(replays, lambda name: replays[name](), GRAPH_RUNS)
 
 
-def against(times, kind):
-    """The faster form of a kind, None where there is none, in multiples of ours."""
-    medians = {name: statistics.median(times[name]) for name in times if name.startswith(kind)}
-    if not medians:
-        return None
-    name = min(medians, key=medians.get)
+def against(times, name):
+    """Another's times in multiples of ours."""
     ratios = [theirs / ours for theirs, ours in zip(times[name], times["ours"])]
-    return {"form": name, "median_us": medians[name], "ratio": statistics.median(ratios),
+    return {"median_us": statistics.median(times[name]), "ratio": statistics.median(ratios),
             "ci95": interval(ratios)}
 
 
 def summary(times):
     return {"ours_us": statistics.median(times["ours"]), "rounds": len(times["ours"]),
-            "eager": against(times, "eager"), "compile": against(times, "compile"),
-            "medians_us": {name: statistics.median(each) for name, each in times.items()}}
+            "others": {name: against(times, name) for name in times if name != "ours"}}
