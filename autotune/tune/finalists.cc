@@ -181,6 +181,8 @@ class Final {
   double lead_percent() const {
     double second = 0;
     for (std::size_t i = 0; i < trials_.size(); ++i) {
+      // Where there was a look, only those of it were timed in its clocks.
+      if (!standing_.timed_again.empty() && !standing_.timed_again.contains(i)) continue;
       if (i != standing_.winner && (second == 0 || us(i) < second)) second = us(i);
     }
     return second == 0 ? 0 : std::max(0.0, (second / us(standing_.winner) - 1) * 100);

@@ -34,12 +34,7 @@ class Joint {
         trials_, default_, former_,
         [this](const std::vector<const Trial*>& trials, Look how) { return look(trials, how); });
     if (!standing) return tl::unexpected(standing.error());
-    if (standing->timed_again.empty() && !tools_.stop) {
-      // A single pair needs no final, but a time of its own.
-      const auto alone = look({&trials_.front()}, {30, 30, false});
-      if (!alone) return tl::unexpected(alone.error());
-      if (*alone && (*alone)->outcome == Outcome::ok) take((*alone)->sides.front());
-    }
+    if (const auto timed = time_missing(*standing); !timed) return tl::unexpected(timed.error());
     return conclude(*standing);
   }
 
@@ -130,15 +125,31 @@ class Joint {
     return std::optional(std::move(*reply));
   }
 
-  void take(const worker::Side& side) {
-    if (side.outcome == Outcome::ok) {
-      trials_.front().measurement = side.measurement;
-      measured_ = true;
+  // A single pair needs no final and a slow default is not in it, but both have a time of their own.
+  Expected<void> time_missing(const Standing& standing) {
+    std::vector<std::size_t> wanted{standing.winner};
+    if (default_ && *default_ != standing.winner) wanted.push_back(*default_);
+    measured_ = standing.timed_again.contains(standing.winner);
+    if (std::all_of(wanted.begin(), wanted.end(),
+                    [&](std::size_t i) { return standing.timed_again.contains(i); })) {
+      return {};
     }
+    std::vector<const Trial*> trials;
+    for (const std::size_t i : wanted) trials.push_back(&trials_[i]);
+    const auto seen = look(trials, {30, 30, false});
+    if (!seen) return tl::unexpected(seen.error());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const bool timed = *seen && (*seen)->outcome == Outcome::ok &&
+                         (*seen)->sides[i].outcome == Outcome::ok;
+      if (timed) trials_[wanted[i]].measurement = (*seen)->sides[i].measurement;
+      if (i == 0) measured_ = measured_ || timed;
+      if (i == 1 && !timed) default_.reset();
+    }
+    return {};
   }
 
   Expected<TuneResult> conclude(const Standing& standing) {
-    if (standing.timed_again.empty() && !measured_) {
+    if (!measured_) {
       return fail(tools_.stop ? ErrorCode::cancelled : ErrorCode::failed,
                   tools_.stop ? "stopped before the stages were measured together"
                               : fmt::format("the stages of {} do not work together: {}",
