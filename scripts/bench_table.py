@@ -5,16 +5,29 @@ import json
 import math
 
 
+def shape(config):
+    """"wgmma 128x256x64, 4 stages"; of an MLP, both kernels'."""
+    if " + " in config:
+        return " + ".join(shape(part) for part in config.split(" + "))
+    kernel, _, values = config.partition(":")
+    tile = dict(pair.split("=") for pair in values.split(","))
+    return f'{kernel} {tile["block_m"]}x{tile["block_n"]}x{tile["block_k"]}, {tile["stages"]} stages'
+
+
+def sizes(p):
+    if p["family"] == "geglu_mlp":
+        return f'mlp {p["tokens"]} tokens {p["hidden"]}x{p["intermediate"]}'
+    plain = f'{p["m"]}x{p["n"]}x{p["k"]}'
+    return plain if p["family"] == "gemm" else f'{p["family"]} {plain}'
+
+
 def row(entry):
     p = entry["problem"]
     base = entry["baseline"]
     lo, hi = entry["speedup_ci95"]
-    name = f'{p["m"]}x{p["n"]}x{p["k"]} {p["dtype"]} {p["layout"]}'
-    config = entry["config"].partition(":")
-    tile = dict(pair.split("=") for pair in config[2].split(","))
-    shape = f'{config[0]} {tile["block_m"]}x{tile["block_n"]}x{tile["block_k"]}, {tile["stages"]} stages'
     return (
-        f'| {name} | {shape} | {entry["median_us"]:.4g} | {entry["tflops"]:.4g} | '
+        f'| {sizes(p)} {p["dtype"]} {p["layout"]} | {shape(entry["config"])} | '
+        f'{entry["median_us"]:.4g} | {entry["tflops"]:.4g} | '
         f'{entry["floor_percent"]:.0f} % | {base["median_us"]:.4g} | '
         f'{entry["speedup"]:.3f} [{lo:.3f}, {hi:.3f}] |'
     )
@@ -30,7 +43,8 @@ def main():
     print("|---|---|---|---|---|---|---|")
     for name in options.files:
         with open(name, encoding="utf-8") as file:
-            entries = [e for e in json.load(file)["rows"] if e["problem"]["m"] >= options.min_m]
+            entries = [e for e in json.load(file)["rows"]
+                       if e["problem"].get("m", e["problem"].get("tokens")) >= options.min_m]
         for entry in entries:
             print(row(entry))
         ratios = [entry["speedup"] for entry in entries]
