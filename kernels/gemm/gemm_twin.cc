@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -78,6 +77,28 @@ std::string upper(std::string_view name) {
 Reciprocal reciprocal(std::int64_t divisor) {
   if (divisor <= 1) return 0;
   return std::numeric_limits<Reciprocal>::max() / static_cast<Reciprocal>(divisor) + 1;
+}
+
+SplitShape split_shape(std::int32_t split_k, std::int32_t parts, std::int64_t tiles,
+                       std::int64_t k_tiles) {
+  SplitShape shape{parts, 1};
+  const std::int64_t marks = kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)};
+  if (split_k > parts && tiles <= marks / parts) {
+    shape.groups =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(k_tiles / parts, 1, split_k / parts));
+  }
+  return shape;
+}
+
+SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, std::uint64_t workspace) {
+  const std::int64_t parts = std::int64_t{split.parts} * split.groups;
+  SplitArgs args{};
+  args.part_steps = static_cast<int>(k_tiles / parts);
+  args.longer_parts = static_cast<int>(k_tiles % parts);
+  args.groups = split.groups;
+  args.of_groups = reciprocal(split.groups);
+  args.workspace = reinterpret_cast<void*>(workspace);
+  return args;
 }
 
 std::string no_mma_sync(DType dtype, const DeviceSpec& device) {
@@ -172,9 +193,7 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
 
 void GemmTwin::fill_parameter(const Config&, const Problem&, const GemmArgs& args,
                               const SplitShape&, std::uint64_t, LaunchPlan& plan) const {
-  static_assert(sizeof(args) <= sizeof(plan.params));
-  std::memcpy(plan.params.data(), &args, sizeof(args));
-  plan.params_size = sizeof(args);
+  put_parameter(args, plan);
 }
 
 std::vector<Definition> GemmTwin::definitions(const Config& config, const KernelTraits& traits,

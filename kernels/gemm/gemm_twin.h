@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "kernels/gemm/args.h"
+#include "kernels/gemm/split_args.h"
 #include "kernels/kernel.h"
 
 namespace autotune::gemm {
@@ -50,6 +52,21 @@ struct SplitShape {
   std::int32_t parts = 1;
   std::int32_t groups = 1;
 };
+
+// `split_k` parts of k in clusters of `parts`. No part is without a k tile unless a cluster alone
+// has more parts than there are k tiles, and every slice of a tile has a mark in the workspace:
+// else there are fewer groups.
+SplitShape split_shape(std::int32_t split_k, std::int32_t parts, std::int64_t tiles,
+                       std::int64_t k_tiles);
+SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, std::uint64_t workspace);
+
+// Puts a kernel's argument into the plan.
+template <typename Args>
+void put_parameter(const Args& args, LaunchPlan& plan) {
+  static_assert(sizeof(args) <= sizeof(plan.params));
+  std::memcpy(plan.params.data(), &args, sizeof(args));
+  plan.params_size = sizeof(args);
+}
 
 class GemmTwin : public HostTwin {
  public:
@@ -96,6 +113,15 @@ inline constexpr Parameter kRaster{"raster", 0,    1,
                                    0,        true, "consecutive blocks walk along m (0) or n (1)"};
 inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
                                     4,         true, "tiles of the other direction per walk"};
+
+// The parameter split_k is the one at `kIndex`.
+template <int kIndex>
+inline constexpr Constraint kWholeGates{
+    "whole_gates", "gated, split_k must be 1: parts of k would add up the gates before they gate",
+    [](const ParameterValuesArray& values, const KernelTraits& t) {
+      return !t.gated || values[kIndex] == 1;
+    },
+    reads_of({kIndex})};
 
 // Why a kernel that multiplies fp32 in parts, or not at all, does not serve an exact_fp32 problem.
 inline constexpr const char* kExactByFfma = "--exact-fp32 asks for FFMA";

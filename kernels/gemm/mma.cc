@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/gemm/gemm_twin.h"
+#include "kernels/gemm/mma_args.h"
 
 namespace autotune::embedded {
 extern const std::string_view gemm_mma_source;
@@ -12,7 +13,7 @@ extern const std::string_view gemm_mma_source;
 namespace autotune::gemm {
 namespace {
 
-enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN };
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN, kSplitK };
 
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 4096, 128, false, "rows of C per block"},
@@ -21,6 +22,7 @@ constexpr Parameter kParameters[] = {
     {"stages", 2, 64, 3, false, "k tiles in flight"},
     {"warps_m", 1, 64, 2, false, "warps along m"},
     {"warps_n", 1, 64, 2, false, "warps along n"},
+    {"split_k", 1, 16, 1, false, "parts of k in blocks of their own, added up in a workspace"},
     kRaster,
     kSwizzle,
 };
@@ -57,22 +59,31 @@ bool loads(std::int64_t chunks, const Values& v) {
 
 constexpr Constraint kConstraints[] = {
     {"warp_tile_m", "block_m must be a multiple of 16 x warps_m",
-     [](const Values& v, const KernelTraits&) { return v[kBlockM] % (16 * v[kWarpsM]) == 0; }},
+     [](const Values& v, const KernelTraits&) { return v[kBlockM] % (16 * v[kWarpsM]) == 0; },
+     reads_of({kBlockM, kWarpsM})},
     {"warp_tile_n", "block_n must be a multiple of 16 x warps_n",
-     [](const Values& v, const KernelTraits&) { return v[kBlockN] % (16 * v[kWarpsN]) == 0; }},
+     [](const Values& v, const KernelTraits&) { return v[kBlockN] % (16 * v[kWarpsN]) == 0; },
+     reads_of({kBlockN, kWarpsN})},
     {"k_steps", "block_k must hold an even number of k steps (64 bytes)",
-     [](const Values& v, const KernelTraits& t) { return v[kBlockK] % (2 * step_k(t)) == 0; }},
+     [](const Values& v, const KernelTraits& t) { return v[kBlockK] % (2 * step_k(t)) == 0; },
+     reads_of({kBlockK})},
     {"swizzle_a", "a row of A's tile must be 16, 32, 64 or a multiple of 128 bytes",
-     [](const Values& v, const KernelTraits& t) { return swizzles(chunks_a(v, t)); }},
+     [](const Values& v, const KernelTraits& t) { return swizzles(chunks_a(v, t)); },
+     reads_of({kBlockM, kBlockK})},
     {"swizzle_b", "a row of B's tile must be 16, 32, 64 or a multiple of 128 bytes",
-     [](const Values& v, const KernelTraits& t) { return swizzles(chunks_b(v, t)); }},
+     [](const Values& v, const KernelTraits& t) { return swizzles(chunks_b(v, t)); },
+     reads_of({kBlockN, kBlockK})},
     {"threads_cover_a", "the threads must be a multiple of the 16-byte chunks in a row of A's tile",
-     [](const Values& v, const KernelTraits& t) { return loads(chunks_a(v, t), v); }},
+     [](const Values& v, const KernelTraits& t) { return loads(chunks_a(v, t), v); },
+     reads_of({kBlockM, kBlockK, kWarpsM, kWarpsN})},
     {"threads_cover_b", "the threads must be a multiple of the 16-byte chunks in a row of B's tile",
-     [](const Values& v, const KernelTraits& t) { return loads(chunks_b(v, t), v); }},
+     [](const Values& v, const KernelTraits& t) { return loads(chunks_b(v, t), v); },
+     reads_of({kBlockN, kBlockK, kWarpsM, kWarpsN})},
     {"accumulators",
      "a warp's tiles must leave registers: warp_m x warp_n / 32, twice where gated, at most 192",
-     [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 192; }},
+     [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 192; },
+     reads_of({kBlockM, kBlockN, kWarpsM, kWarpsN})},
+    kWholeGates<kSplitK>,
 };
 
 // Shared memory: a ring of stages, each A then B (then Up); the same bytes later hold the warps'
@@ -239,6 +250,12 @@ class Mma final : public GemmTwin {
     return {layout_of(v, traits).total(), threads_of(v), 1, estimate(v, traits), live(v, traits)};
   }
 
+  SplitShape split(const Config& config, const Problem& problem,
+                   std::int64_t tiles) const override {
+    const Values& v = config.values;
+    return split_shape(v[kSplitK], 1, tiles, ceil_div(problem.k, v[kBlockK]));
+  }
+
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits& traits) const override {
     const Layout l = layout_of(config.values, traits);
@@ -247,7 +264,8 @@ class Mma final : public GemmTwin {
             {"SMEM_B_BYTES", std::to_string(l.b_bytes)},
             {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
             {"SMEM_WARP_PITCH", std::to_string(l.warp_pitch)},
-            {"SMEM_WARP_BYTES", std::to_string(l.warp_bytes)}};
+            {"SMEM_WARP_BYTES", std::to_string(l.warp_bytes)},
+            {"MARK_BYTES", std::to_string(kWorkspaceMarkBytes)}};
   }
 
   void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
@@ -266,6 +284,18 @@ class Mma final : public GemmTwin {
     const double pieces_a = v[kBlockM] * k_bytes / traits.align_a;
     const double pieces_b = v[kBlockN] * weights(traits) * k_bytes / traits.align_b;
     work.load_instructions_per_k_tile = (pieces_a + pieces_b) / threads_of(v);
+  }
+
+  void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+                      const SplitShape& split, std::uint64_t workspace,
+                      LaunchPlan& plan) const override {
+    const Values& v = config.values;
+    if (v[kSplitK] == 1) {
+      put_parameter(args, plan);
+    } else {
+      const std::int64_t k_tiles = ceil_div(problem.k, v[kBlockK]);
+      put_parameter(SplitMmaArgs{args, split_args(split, k_tiles, workspace)}, plan);
+    }
   }
 };
 

@@ -10,26 +10,31 @@
 // Gated, each warp multiplies with its columns of both matrices of weights and stores the gated
 // products.
 //
-// In the order of the text: activation.cuh, fp32_parts.cuh, mma_instruction.cuh, mma_tiles.cuh,
-// mma_loader.cuh, mma_fragments.cuh, mma_products.cuh, mma_parts.cuh, mma_epilogue.cuh and this
-// file.
+// Where k is split, the blocks of a tile take a range of its k tiles each, and the last one to come
+// stores the sum of all.
 //
-// Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M, WARPS_N, THREADS, MIN_BLOCKS, and
-// the shared-memory layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_B_BYTES, SMEM_STAGE_BYTES,
-// SMEM_WARP_PITCH, SMEM_WARP_BYTES, SMEM_BYTES.
+// In the order of the text: activation.cuh, fp32_parts.cuh, split.cuh, mma_instruction.cuh,
+// mma_tiles.cuh, mma_loader.cuh, mma_fragments.cuh, mma_products.cuh, mma_parts.cuh, mma_split.cuh,
+// mma_epilogue.cuh and this file.
+//
+// Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M, WARPS_N, SPLIT_K, THREADS,
+// MIN_BLOCKS, and the shared-memory layout SMEM_A_BYTES, SMEM_B_OFFSET, SMEM_B_BYTES,
+// SMEM_STAGE_BYTES, SMEM_WARP_PITCH, SMEM_WARP_BYTES, SMEM_BYTES.
 
-__device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex tile, bool last,
-                                             u8* smem) {
+__device__ __forceinline__ void compute(const Args& args, const Unit& unit, u8* smem) {
   const int warp = threadIdx.x / 32;
+  const TileIndex tile = tile_of(unit.id, args);
   const i64 tile_row = i64(tile.m) * BLOCK_M;
   const i64 tile_col = i64(tile.n) * BLOCK_N;
-  const int k_tiles = args.k / BLOCK_K + (args.k % BLOCK_K != 0);
   const u32 ring = shared_address(smem);
 
   Loader<A_K_MAJOR, BLOCK_M, ALIGN_A> load_a(args.a, args.lda, int(tile_row), args.m);
   Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_b(args.b, args.ldb, int(tile_col), args.n);
   Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_up(args.up, args.ldb, int(tile_col), args.n);
-  int k_left = args.k;  // of the next tile to load
+  load_a.skip(unit.first);
+  load_b.skip(unit.first);
+  load_up.skip(unit.first);
+  int k_left = unit.k;  // of the next tile to load
   int write_stage = 0;
 
   // Starts loading the next k tile, if there is one; the group is committed either way so that
@@ -48,13 +53,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
 
   float acc[kTilesM][kTilesN][4];
 #pragma unroll
-  for (int i = 0; i < kTilesM; ++i) {
-#pragma unroll
-    for (int j = 0; j < kTilesN; ++j) {
-#pragma unroll
-      for (int r = 0; r < 4; ++r) acc[i][j][r] = 0.0f;
-    }
-  }
+  for (int i = 0; i < kTilesM; ++i) clear(acc[i]);
 
 #pragma unroll
   for (int s = 0; s < STAGES - 1; ++s) load_next();
@@ -66,19 +65,19 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
   const FragmentReader reader{int(threadIdx.x % 32), warp_row, warp_col};
   bool exact = false;  // compute this tile of C again
   if constexpr (DTYPE == DTYPE_FP32) {
-    const u32 lost = accumulate_parts(acc, ring, k_tiles, reader, load_next);
+    const u32 lost = accumulate_parts(acc, ring, unit.k_tiles, reader, load_next);
     cp_async_wait<0>();
     exact = __syncthreads_or(any_lost(lost));
   } else {
-    accumulate(acc, ring, k_tiles, reader, load_next);
+    accumulate(acc, ring, unit.k_tiles, reader, load_next);
     cp_async_wait<0>();
     __syncthreads();
   }
-  // The ring is the epilogue's buffer now.
-  if (GATED && last) admit_launch_behind(args);
-
-  WarpBuffer& buffer = reinterpret_cast<WarpBuffer*>(smem)[warp];
   const i64 row0 = tile_row + warp_row;
+  if (!add_parts(acc, exact, args, unit, row0)) return;
+
+  // The ring is the epilogue's buffer now.
+  WarpBuffer& buffer = reinterpret_cast<WarpBuffer*>(smem)[warp];
   const i64 col0 = tile_col + warp_col;
   const int cols_left = int(min(args.n - col0, i64(kWarpN)));
 #pragma unroll
@@ -96,12 +95,12 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, TileIndex til
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-    gemm_mma(const __grid_constant__ GemmArgs args) {
+    gemm_mma(const __grid_constant__ Args args) {
   extern __shared__ __align__(128) u8 smem[];
-  const u32 tiles = u32(args.tiles_m) * u32(args.tiles_n);
+  const u32 units = units_of(args);
   wait_for_launch_ahead();
-  for (u32 id = blockIdx.x; id < tiles; id += gridDim.x) {
-    compute_tile(args, tile_of(id, args), id + gridDim.x >= tiles, smem);
-    __syncthreads();  // before the next tile's loads overwrite the epilogue's buffer
+  for (u32 id = blockIdx.x; id < units; id += gridDim.x) {
+    compute(args, unit_of(id, args), smem);
+    __syncthreads();  // before the next unit's loads overwrite the epilogue's buffer
   }
 }

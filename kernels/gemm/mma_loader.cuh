@@ -31,6 +31,8 @@ struct Loader {
     for (int i = 0; i < kPerThread; ++i) shared_offset[i] = T::offset(row + i * kRowStep, chunk);
   }
 
+  __device__ __forceinline__ void skip(int k_tiles) { pointer += k_tiles * k_step_bytes; }
+
   // Fills `tile` (a shared address) and moves on by one k tile. `k_left`: columns of k from there.
   __device__ __forceinline__ void load(u32 tile, int k_left) {
     // Bytes of a chunk that exist; along the contiguous direction the same for all of its rows.

@@ -1,5 +1,13 @@
 // The multiplication of fragments.
 
+__device__ __forceinline__ void clear(float (&strip)[kTilesN][4]) {
+#pragma unroll
+  for (int j = 0; j < kTilesN; ++j) {
+#pragma unroll
+    for (int r = 0; r < 4; ++r) strip[j][r] = 0.0f;
+  }
+}
+
 __device__ __forceinline__ void multiply_all(float (&acc)[kTilesM][kTilesN][4],
                                              const Fragments& f) {
 #pragma unroll

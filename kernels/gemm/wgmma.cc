@@ -133,9 +133,7 @@ constexpr Constraint kConstraints[] = {
      [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 256; },
      reads_of({kBlockM, kBlockN, kConsumers, kPingpong})},
     kWholeSlabs,
-    {"whole_gates", "gated, split_k must be 1: parts of k would add up the gates before they gate",
-     [](const Values& v, const KernelTraits& t) { return !t.gated || v[kSplitK] == 1; },
-     reads_of({kSplitK})},
+    kWholeGates<kSplitK>,
 };
 
 // Columns of C that one store moves: as many as a row of 128 bytes holds and a block's columns are
@@ -294,19 +292,10 @@ class Wgmma final : public GemmTwin {
   // Parts of k are all that there is to do at once: more blocks than SMs start as there is room.
   bool persistent(const Config& config) const override { return config.values[kSplitK] == 1; }
 
-  // No part is without a k tile unless the cluster alone has more parts than there are k tiles, and
-  // every slice of a tile has a mark in the workspace: else there are fewer clusters.
   SplitShape split(const Config& config, const Problem& problem,
                    std::int64_t tiles) const override {
     const Values& v = config.values;
-    SplitShape shape{parts_of(v), 1};
-    const std::int64_t marks = kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)};
-    if (v[kSplitK] > shape.parts && tiles <= marks / shape.parts) {
-      const std::int64_t k_tiles = ceil_div(problem.k, v[kBlockK]);
-      shape.groups = static_cast<std::int32_t>(
-          std::clamp<std::int64_t>(k_tiles / shape.parts, 1, v[kSplitK] / shape.parts));
-    }
-    return shape;
+    return split_shape(v[kSplitK], parts_of(v), tiles, ceil_div(problem.k, v[kBlockK]));
   }
 
   std::vector<Definition> layout_definitions(const Config& config,
@@ -360,13 +349,7 @@ class Wgmma final : public GemmTwin {
     const KernelTraits traits = traits_of(problem);
     WgmmaArgs whole{};
     whole.gemm = args;
-    const std::int64_t k_tiles = ceil_div(problem.k, v[kBlockK]);
-    const std::int64_t parts = std::int64_t{split.parts} * split.groups;
-    whole.part_steps = static_cast<int>(k_tiles / parts);
-    whole.longer_parts = static_cast<int>(k_tiles % parts);
-    whole.groups = split.groups;
-    whole.of_groups = reciprocal(split.groups);
-    whole.workspace = reinterpret_cast<void*>(workspace);
+    whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
     put_argument<GatedWgmmaArgs>(whole, problem, tile_a(v, traits).rows / v[kClusterN],
                                  tile_weights(v, traits).rows / v[kClusterM], plan);
     if (traits.align_c != 16) return;  // stored by element

@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 
   u32 units = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
-  if constexpr (kGrouped) units *= args.groups;
+  if constexpr (kGrouped) units *= args.split.groups;
   if (threadIdx.x == 0) {
     wait_for_launch_ahead();
     open_ring(args, shared, place, k_tiles);

@@ -11,14 +11,8 @@ struct WgmmaArgs {
   TensorMapBytes map_a;
   TensorMapBytes map_b;
   TensorMapBytes map_c;
-  GemmArgs gemm;  // tiles_m and tiles_n count the tiles of a cluster
-  // Where k is split: k tiles of a part, how many parts have one more, clusters that share a tile
-  // of C, and where those leave their sums.
-  int part_steps;
-  int longer_parts;
-  int groups;
-  Reciprocal of_groups;
-  void* workspace;
+  GemmArgs gemm;    // tiles_m and tiles_n count the tiles of a cluster
+  SplitArgs split;  // a group is a cluster
 };
 
 // What a gated kernel takes: a longer argument costs every launch.

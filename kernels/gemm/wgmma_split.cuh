@@ -1,7 +1,6 @@
 // Split k: the sum of all parts of a tile of C, always in the same order. The blocks of a cluster
 // read each other's accumulators and add up a slice of columns each; where several clusters share
-// the tile, the last one to come adds up what all of them left in the workspace. Nobody waits for a
-// block that may not run yet.
+// the tile, the last one to come adds up what all of them left in the workspace (split.cuh).
 //
 // In both places a thread's accumulators lie in pieces of four, beside those of its neighbours, so
 // that it finds its own places of C in what the others left.
@@ -16,13 +15,6 @@ static_assert(kSumBytes == 0 || kSumBytes == kTilesM * kPieces * kPieceStride, "
 // of an instruction are 16 from `row` on.
 __device__ __forceinline__ bool has_rows(const WgmmaArgs& args, int row, int t) {
   return exists(row + t * 64, args.gemm.m);
-}
-
-__device__ __forceinline__ void add_piece(float* sum, float4 piece) {
-  sum[0] += piece.x;
-  sum[1] += piece.y;
-  sum[2] += piece.z;
-  sum[3] += piece.w;
 }
 
 // Adds this block's slice over the cluster. Each begins with its own part and goes round from
@@ -70,18 +62,17 @@ __device__ __forceinline__ void add_cluster(float (&slice)[kTilesM][kSliceAccumu
 }
 
 // Adds a slice over the clusters that share its tile. True for the last of them to come: it has the
-// sum. Each slice has a mark of its own in the workspace, which counts those that came; it is 0
-// before a launch and behind it.
+// sum.
 __device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumulators],
                                            const WgmmaArgs& args, const Unit& unit, u32 rank,
                                            int row) {
-  if (args.groups == 1) return true;  // k is too short for more: there is no workspace
+  const u32 groups = args.split.groups;
+  if (groups == 1) return true;  // k is too short for more: there is no workspace
   constexpr u32 kSliceBytes = kTilesM * kSlicePieces * kPieceStride;
   const u32 at = unit.id * kParts + rank;
-  u8* workspace = static_cast<u8*>(args.workspace);
+  u8* workspace = static_cast<u8*>(args.split.workspace);
   u32* mark = reinterpret_cast<u32*>(workspace) + at;
-  u8* sums =
-      workspace + MARK_BYTES + u64(at) * args.groups * kSliceBytes + (threadIdx.x - 128) * 16;
+  u8* sums = workspace + MARK_BYTES + u64(at) * groups * kSliceBytes + (threadIdx.x - 128) * 16;
   float4* mine = reinterpret_cast<float4*>(sums + u64(unit.group) * kSliceBytes);
   constexpr int kStride = kPieceStride / sizeof(float4);
 #pragma unroll
@@ -95,17 +86,12 @@ __device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumul
   }
   block_wait<CONSUMERS * 128>();
   bool last = false;
-  if (threadIdx.x == 128) {
-    __threadfence();
-    last = atomicAdd(mark, 1) == args.groups - 1;
-    if (last) *mark = 0;
-    __threadfence();
-  }
+  if (threadIdx.x == 128) last = add_to_mark(mark, 1, groups) == groups;
   if (!block_any<CONSUMERS * 128>(last)) return false;
   clear(slice);
   // As many loads at once as registers are free for.
 #pragma unroll(kTilesM* kSlicePieces <= 4 ? 4 : 1)
-  for (int g = 0; g < args.groups; ++g) {
+  for (u32 g = 0; g < groups; ++g) {
     const float4* theirs = reinterpret_cast<const float4*>(sums + u64(g) * kSliceBytes);
 #pragma unroll
     for (int t = 0; t < kTilesM; ++t) {

@@ -5,7 +5,6 @@
 //   PRODUCER_REGISTERS, CONSUMER_REGISTERS         per thread; 0: as launched
 //   CHUNK_N                                        columns of C that one store moves
 //   SPLIT_PARTS                                    blocks of a cluster that share a tile's k
-//   MARK_BYTES                                     of the workspace, before the sums
 //   SMEM_...                                       the layout of shared memory
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
@@ -92,8 +91,8 @@ struct Unit {
 
 __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, int k_tiles) {
   Unit unit;
-  unit.id = kGrouped ? divided(index, args.of_groups) : index;
-  unit.group = kGrouped ? int(index - unit.id * args.groups) : 0;
+  unit.id = kGrouped ? divided(index, args.split.of_groups) : index;
+  unit.group = kGrouped ? int(index - unit.id * args.split.groups) : 0;
   unit.tile = tile_of(unit.id, args.gemm);
   if constexpr (SPLIT_K == 1) {
     unit.first = 0;
@@ -102,9 +101,9 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, int k_
   } else {
     const int part = unit.group * kParts + (kParts > 1 ? int(cluster_rank()) : 0);
     unit.first = part;
-    unit.stride = args.groups * kParts;
+    unit.stride = args.split.groups * kParts;
     // Where there are fewer k tiles than parts, the others load one past the end: zeros.
-    unit.count = max(args.part_steps + (part < args.longer_parts), 1);
+    unit.count = max(args.split.part_steps + (part < args.split.longer_parts), 1);
   }
   return unit;
 }

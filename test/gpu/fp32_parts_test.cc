@@ -23,6 +23,7 @@ constexpr const char* kConfigs[] = {
     "mma:block_m=64,block_n=64,block_k=32,stages=3,warps_m=2,warps_n=2",
     "mma:block_m=64,block_n=32,block_k=16,stages=2,warps_m=1,warps_n=1",
     "mma:block_m=16,block_n=64,block_k=64,stages=3,warps_m=1,warps_n=2",
+    "mma:block_m=32,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=1,split_k=3",
 };
 
 // Draws from a kind of numbers; the same for a seed.

@@ -57,8 +57,14 @@ inline std::vector<float> run_given(gpu::Workbench& bench, const Config& config,
   const auto b = put(bench, given.b, p.k, p.n, p.ldb, !b_is_k_major(p.layout));
   const auto c = put(bench, given.c, p.m, p.n, p.ldc, true);
   const auto up = put(bench, given.up, p.k, p.n, p.ldb, !b_is_k_major(p.layout));
+  const std::int64_t bytes = config.kernel->resources(config, problem, device, 0).workspace_bytes;
+  const auto workspace =
+      gpu::DeviceMemory::allocate(static_cast<std::size_t>(std::max(bytes, kWorkspaceMarkBytes)));
+  REQUIRE(workspace);
+  REQUIRE(bench.fill_bytes(workspace->address(), 0, kWorkspaceMarkBytes));
   const LaunchPlan plan = config.kernel->launch_plan(
-      config, problem, device, {a.address(), b.address(), c.address(), 0, up.address()}, 0);
+      config, problem, device,
+      {a.address(), b.address(), c.address(), workspace->address(), up.address()}, 0);
   const auto refused = kernel->prepare(plan);
   REQUIRE(refused);
   REQUIRE_FALSE(*refused);

@@ -9,6 +9,7 @@
 
 #include "autotune/gpu/launch.h"
 #include "autotune/gpu/operands.h"
+#include "search/check.h"
 #include "test/gpu/default_cases.h"
 #include "test/gpu/gpu_here.h"
 
@@ -16,33 +17,50 @@ using namespace autotune;
 
 namespace {
 
-// Every number of blocks in a cluster, and more parts than a cluster has.
+// Every number of blocks in a cluster, more parts than a cluster has, and parts without a cluster.
 const std::string kConfigs[] = {
-    "block_m=64,block_n=32,stages=4,consumers=1,split_k=2",
-    "block_m=128,block_n=48,stages=3,consumers=2,split_k=3",
-    "block_m=192,block_n=96,stages=2,consumers=3,split_k=4",
-    "block_m=64,block_n=40,stages=2,consumers=1,split_k=5",
-    "block_m=64,block_n=96,stages=3,consumers=1,split_k=6",
-    "block_m=128,block_n=56,stages=2,consumers=1,split_k=7",
-    "block_m=128,block_n=128,stages=4,consumers=2,split_k=8",
-    "block_m=64,block_n=24,stages=4,consumers=1,split_k=9",
-    "block_m=128,block_n=64,stages=4,consumers=2,split_k=12",
-    "block_m=128,block_n=128,stages=2,consumers=2,split_k=16",
-    "block_m=64,block_n=64,stages=6,consumers=1,split_k=32",
+    "wgmma:block_m=64,block_n=32,stages=4,consumers=1,split_k=2",
+    "wgmma:block_m=128,block_n=48,stages=3,consumers=2,split_k=3",
+    "wgmma:block_m=192,block_n=96,stages=2,consumers=3,split_k=4",
+    "wgmma:block_m=64,block_n=40,stages=2,consumers=1,split_k=5",
+    "wgmma:block_m=64,block_n=96,stages=3,consumers=1,split_k=6",
+    "wgmma:block_m=128,block_n=56,stages=2,consumers=1,split_k=7",
+    "wgmma:block_m=128,block_n=128,stages=4,consumers=2,split_k=8",
+    "wgmma:block_m=64,block_n=24,stages=4,consumers=1,split_k=9",
+    "wgmma:block_m=128,block_n=64,stages=4,consumers=2,split_k=12",
+    "wgmma:block_m=128,block_n=128,stages=2,consumers=2,split_k=16",
+    "wgmma:block_m=64,block_n=64,stages=6,consumers=1,split_k=32",
     // The sums take more shared memory than the ring.
-    "block_m=128,block_n=256,block_k=64,stages=2,consumers=2,split_k=2",
+    "wgmma:block_m=128,block_n=256,block_k=64,stages=2,consumers=2,split_k=2",
+    "mma:block_m=32,block_n=32,stages=4,warps_m=2,warps_n=2,split_k=2",
+    "mma:block_m=16,block_n=64,stages=3,warps_m=1,warps_n=2,split_k=3",
+    "mma:block_m=64,block_n=32,block_k=32,stages=3,warps_m=1,warps_n=1,split_k=8",
+    "mma:block_m=64,block_n=64,block_k=32,stages=2,warps_m=2,warps_n=4,split_k=16",
+    "mma:block_m=128,block_n=64,block_k=32,stages=3,warps_m=4,warps_n=2,split_k=5",
 };
 
-Config config_of(const std::string& parameters, DType dtype) {
-  const std::string block_k = parameters.find("block_k") != std::string::npos ? ""
-                              : dtype == DType::tf32                          ? "block_k=32,"
-                                                                              : "block_k=64,";
-  const auto config = parse_config("wgmma:" + block_k + parameters, *find_family("gemm"));
+Config config_of(const std::string& text, DType dtype) {
+  const bool given = text.find("block_k") != std::string::npos;
+  const std::string block_k = storage_bytes(dtype) == 4 ? ",block_k=32" : ",block_k=64";
+  const auto config = parse_config(given ? text : text + block_k, *find_family("gemm"));
   REQUIRE(config);
   return *config;
 }
 
-bool is_hopper(const gpu::Workbench& bench) { return bench.gpu().spec.limits.has(Feature::wgmma); }
+// The configs that serve the problem on this GPU: none of bf16, tf32 and fp32 on Turing.
+std::vector<Config> configs_for(const gpu::Workbench& bench, const Problem& problem) {
+  const DeviceSpec& device = bench.gpu().spec;
+  search::Limits limits;
+  limits.keep_slow = true;
+  std::vector<Config> configs;
+  for (const std::string& text : kConfigs) {
+    const Config config = config_of(text, problem.dtype);
+    if (!config.kernel->unsupported(traits_of(problem), device).empty()) continue;
+    if (search::check_all(config, problem, device, limits).empty()) configs.push_back(config);
+  }
+  CHECK((!configs.empty() || device.limits.cc == 75));
+  return configs;
+}
 
 // A compiled config on operands that others may use as well.
 class Run {
@@ -99,7 +117,7 @@ bool marks_are_zero(gpu::Workbench& bench, const gpu::Operands& operands) {
 TEST_CASE("k in parts gives right results in every type, with beta and rows of odd length",
           "[spread]") {
   gpu::Workbench* bench = test::workbench();
-  if (bench == nullptr || !is_hopper(*bench)) return;
+  if (bench == nullptr) return;
   std::vector<Problem> problems{
       test::gemm(200, 312, 1000, DType::bf16, Layout::tn),
       test::gemm(100, 512, 1528, DType::fp16, Layout::tn),
@@ -108,24 +126,27 @@ TEST_CASE("k in parts gives right results in every type, with beta and rows of o
       test::gemm(129, 77, 2048, DType::bf16, Layout::tn),  // C's rows by element
       test::gemm(40, 136, 1028, DType::tf32, Layout::tn),
       test::gemm(70, 80, 64, DType::bf16, Layout::tn),  // fewer k tiles than parts
+      test::gemm(100, 512, 1524, DType::fp32, Layout::tt),
+      test::gemm(45, 77, 1001, DType::fp32, Layout::nn),
+      test::gemm(33, 100, 259, DType::tf32, Layout::nt),
+      test::gemm(33, 101, 515, DType::bf16, Layout::nt),
   };
   problems.push_back(problems[0]);
   problems.back().beta = 0.5;
   problems.push_back(problems[4]);
   problems.back().beta = -2;
+  problems.push_back(problems[8]);
+  problems.back().beta = 0.5;
   std::vector<std::pair<Config, Problem>> wanted;
   for (const Problem& problem : problems) {
-    for (const std::string& text : kConfigs) {
-      wanted.emplace_back(config_of(text, problem.dtype), problem);
-    }
+    for (const Config& config : configs_for(*bench, problem)) wanted.emplace_back(config, problem);
   }
   test::compile_ahead(wanted, bench->gpu().spec);
   for (const Problem& problem : problems) {
     gpu::Operands operands = operands_of(*bench, problem);
-    for (const std::string& text : kConfigs) {
-      if (problem.dtype == DType::tf32 && text.find("block_k") != std::string::npos) continue;
-      INFO(describe(problem) << " with " << text);
-      Run(*bench, operands, config_of(text, problem.dtype)).launch_and_verify();
+    for (const Config& config : configs_for(*bench, problem)) {
+      INFO(describe(problem) << " with " << to_string(config));
+      Run(*bench, operands, config).launch_and_verify();
       CHECK(marks_are_zero(*bench, operands));
     }
   }
@@ -133,13 +154,13 @@ TEST_CASE("k in parts gives right results in every type, with beta and rows of o
 
 TEST_CASE("blocks that take several units one after another are right as well", "[spread]") {
   gpu::Workbench* bench = test::workbench();
-  if (bench == nullptr || !is_hopper(*bench)) return;
-  const Problem problem = test::gemm(300, 520, 2056, DType::bf16, Layout::tn);
+  if (bench == nullptr) return;
+  const Problem problem = test::gemm(300, 520, 2056, DType::fp16, Layout::tn);
   gpu::Operands operands = operands_of(*bench, problem);
-  for (const std::string& text : kConfigs) {
+  for (const Config& config : configs_for(*bench, problem)) {
     for (const int max_sms : {1, 24}) {
-      INFO(text << " on " << max_sms << " SMs");
-      Run run(*bench, operands, config_of(text, problem.dtype), max_sms);
+      INFO(to_string(config) << " on " << max_sms << " SMs");
+      Run run(*bench, operands, config, max_sms);
       run.launch_and_verify();
       run.launch_and_verify();
     }
@@ -148,35 +169,39 @@ TEST_CASE("blocks that take several units one after another are right as well", 
 
 TEST_CASE("200 launches give the same bits, whatever the order in which the parts come") {
   gpu::Workbench* bench = test::workbench();
-  if (bench == nullptr || !is_hopper(*bench)) return;
-  const Problem problem = test::gemm(256, 512, 16392, DType::bf16, Layout::tn);
-  gpu::Operands operands = operands_of(*bench, problem);
-  const auto bytes = static_cast<std::size_t>(problem.m * problem.ldc * 2);
-  const auto first = gpu::DeviceMemory::allocate(bytes);
-  REQUIRE(first);
-  for (const std::string& text : kConfigs) {
-    INFO(text);
-    Run run(*bench, operands, config_of(text, problem.dtype));
-    run.launch_and_verify();
-    REQUIRE(bench->copy(first->address(), operands.pointers().c, bytes));
-    for (int launch = 1; launch < 200; ++launch) {
-      REQUIRE(operands.poison(*bench));
-      run.launch();
-      const auto differences =
-          bench->count_differences(operands.pointers().c, first->address(), bytes);
-      REQUIRE(differences);
-      REQUIRE(*differences == 0);
+  if (bench == nullptr) return;
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32}) {
+    const Problem problem = test::gemm(256, 512, 16392, dtype, Layout::tn);
+    gpu::Operands operands = operands_of(*bench, problem);
+    const auto bytes = static_cast<std::size_t>(problem.m * problem.ldc * storage_bytes(dtype));
+    const auto first = gpu::DeviceMemory::allocate(bytes);
+    REQUIRE(first);
+    for (const Config& config : configs_for(*bench, problem)) {
+      INFO(describe(problem) << " with " << to_string(config));
+      Run run(*bench, operands, config);
+      run.launch_and_verify();
+      REQUIRE(bench->copy(first->address(), operands.pointers().c, bytes));
+      for (int launch = 1; launch < 200; ++launch) {
+        REQUIRE(operands.poison(*bench));
+        run.launch();
+        const auto differences =
+            bench->count_differences(operands.pointers().c, first->address(), bytes);
+        REQUIRE(differences);
+        REQUIRE(*differences == 0);
+      }
+      CHECK(marks_are_zero(*bench, operands));
     }
   }
 }
 
 TEST_CASE("kernels of different tiles take turns in one workspace, without a wait between them") {
   gpu::Workbench* bench = test::workbench();
-  if (bench == nullptr || !is_hopper(*bench)) return;
-  gpu::Operands operands = operands_of(*bench, test::gemm(256, 512, 8200, DType::bf16, Layout::tn));
+  if (bench == nullptr) return;
+  const Problem problem = test::gemm(256, 512, 8200, DType::fp16, Layout::tn);
+  gpu::Operands operands = operands_of(*bench, problem);
   std::vector<Run> runs;
-  for (const std::string& text : kConfigs) {
-    runs.emplace_back(*bench, operands, config_of(text, DType::bf16));
+  for (const Config& config : configs_for(*bench, problem)) {
+    runs.emplace_back(*bench, operands, config);
   }
   for (int round = 0; round < 50; ++round) {
     for (Run& run : runs) run.launch();

@@ -77,7 +77,7 @@ TEST_CASE("a space may hold some of the kernels, its parameters in any order") {
 TEST_CASE("mistakes in a space name file and line") {
   CHECK_THAT(error_of(mma_space("stages", "")), HasText("kernel mma lacks the key 'stages'"));
   CHECK(error_of(mma_space("", "", "    depth: [1]\n"))
-            .starts_with("s.yaml:12: unknown key 'depth' in kernel mma; accepted: block_m, "));
+            .starts_with("s.yaml:13: unknown key 'depth' in kernel mma; accepted: block_m, "));
   CHECK(error_of(mma_space("stages", "    stages: [2, 4, 2]\n")) ==
         "s.yaml:7: stages: 2 is there twice");
   CHECK_THAT(error_of(mma_space("stages", "    stages: []\n")),

@@ -180,9 +180,11 @@ TEST_CASE("where B is contiguous along n, a slab of 128 bytes is of one matrix o
 }
 
 TEST_CASE("gated, k is not split: parts of a gate are not gated one by one") {
-  const Config split = config_of("geglu", "wgmma:block_n=64,split_k=2");
-  CHECK(broken(split, product("geglu")) == "whole_gates");
-  CHECK(broken(split, product("gemm")).empty());
+  for (const char* text : {"wgmma:block_n=64,split_k=2", "mma:block_n=64,split_k=2"}) {
+    const Config split = config_of("geglu", text);
+    CHECK(broken(split, product("geglu")) == "whole_gates");
+    CHECK(broken(split, product("gemm")).empty());
+  }
 }
 
 TEST_CASE("of a single column, both weights are served as contiguous along k") {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/gemm/args.h"
+#include "kernels/gemm/mma_args.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "test/support/catch.h"
 
@@ -194,12 +195,13 @@ std::string broken_by(const std::string& text) {
   return "";
 }
 
-WgmmaArgs wgmma_args_of(const std::string& config, const Problem& problem) {
+template <typename Args>
+SplitArgs split_args_of(const std::string& config, const Problem& problem) {
   const LaunchPlan plan = plan_of(config_of(config), problem);
-  WgmmaArgs args;
+  Args args;
   REQUIRE(plan.params_size == sizeof(args));
   std::memcpy(&args, plan.params.data(), sizeof(args));
-  return args;
+  return args.split;
 }
 
 Problem deep(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -233,6 +235,20 @@ TEST_CASE("wgmma's parts of k are one cluster up to 8, and clusters that share a
   CHECK(needs_of(tile + "8", deep(4096, 4096, 4096)).grid == 8192);
 }
 
+void check_parts(const std::string& text, const Problem& problem, int split,
+                 const SplitArgs& args) {
+  const Config config = config_of(text);
+  const Work work = config.kernel->work(config, problem, {});
+  const std::int64_t parts = work.split_k;
+  CHECK(parts == work.cluster_k * args.groups);
+  CHECK(parts <= split);
+  CHECK(needs_of(text, problem).grid == parts);
+  CHECK(args.part_steps * parts + args.longer_parts == work.k_tiles);
+  CHECK(args.longer_parts < parts);
+  CHECK((args.part_steps > 0 || args.groups == 1));
+  CHECK((needs_of(text, problem).workspace_bytes > 0) == (args.groups > 1));
+}
+
 TEST_CASE("every k tile belongs to one part, and none is left without unless k is too short") {
   for (const std::int64_t k : {1, 64, 520, 576, 1000, 4096, 65536}) {
     for (const int split : {2, 3, 7, 8, 9, 12, 16, 64}) {
@@ -240,17 +256,7 @@ TEST_CASE("every k tile belongs to one part, and none is left without unless k i
       const std::string text =
           fmt::format("wgmma:block_m=64,block_n=64,block_k=64,split_k={}", split);
       const Problem problem = deep(64, 64, k);
-      const WgmmaArgs args = wgmma_args_of(text, problem);
-      const Config config = config_of(text);
-      const Work work = config.kernel->work(config, problem, {});
-      const std::int64_t parts = work.split_k;
-      CHECK(parts == work.cluster_k * args.groups);
-      CHECK(parts <= split);
-      CHECK(needs_of(text, problem).grid == parts);
-      CHECK(args.part_steps * parts + args.longer_parts == work.k_tiles);
-      CHECK(args.longer_parts < parts);
-      CHECK((args.part_steps > 0 || args.groups == 1));
-      CHECK((needs_of(text, problem).workspace_bytes > 0) == (args.groups > 1));
+      check_parts(text, problem, split, split_args_of<WgmmaArgs>(text, problem));
     }
   }
 }
@@ -263,7 +269,7 @@ TEST_CASE("more slices than the workspace has marks for go without it") {
   const Resources r = needs_of(text, deep(64 * 32, 64 * 64 + 1, 4096));
   CHECK(r.workspace_bytes == 0);
   CHECK(r.grid == 32 * 65 * 8);
-  CHECK(wgmma_args_of(text, deep(64 * 32, 64 * 64 + 1, 4096)).groups == 1);
+  CHECK(split_args_of<WgmmaArgs>(text, deep(64 * 32, 64 * 64 + 1, 4096)).groups == 1);
   // And no sum overflows.
   CHECK(needs_of("wgmma:block_m=1,block_n=1,split_k=8", deep(kMost, kMost, 64)).grid ==
         std::numeric_limits<std::int64_t>::max());
@@ -305,6 +311,54 @@ TEST_CASE("the sums lie where the ring was, and take more room where it is small
   const Config narrow = config_of("wgmma:block_m=128,block_n=256,block_k=64,split_k=8");
   CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].box_inner == 32);
   CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].swizzle_bytes == 64);
+}
+
+TEST_CASE("mma's parts of k are blocks of their own that share a workspace") {
+  const std::string tile = "mma:block_m=32,block_n=64,block_k=32,split_k=";
+  const Problem problem = deep(100, 512, 1524);
+  const Resources whole = needs_of(tile + "1", problem);
+  CHECK(whole.grid == 4 * 8);
+  CHECK(whole.workspace_bytes == 0);
+  CHECK(plan_of(config_of(tile + "1"), problem).params_size == sizeof(GemmArgs));
+  for (const int parts : {2, 3, 8, 16}) {
+    CAPTURE(parts);
+    const std::string text = tile + std::to_string(parts);
+    const Resources r = needs_of(text, problem);
+    CHECK(r.cluster == 1);
+    CHECK(r.grid == 4 * 8 * parts);
+    CHECK(r.workspace_bytes == 65536 + 4 * 8 * parts * 32 * 64 * 4);
+    CHECK(r.smem_bytes == whole.smem_bytes);
+    const Config config = config_of(text);
+    const LaunchPlan plan = config.kernel->launch_plan(config, problem, {}, {0, 0, 0, 4096}, 0);
+    CHECK(plan.grid[0] == r.grid);
+    SplitMmaArgs args;
+    REQUIRE(plan.params_size == sizeof(args));
+    std::memcpy(&args, plan.params.data(), sizeof(args));
+    CHECK(args.k == 1524);
+    CHECK(args.split.workspace == reinterpret_cast<void*>(4096));
+    const Work work = config.kernel->work(config, problem, {});
+    CHECK(work.split_k == parts);
+    CHECK(work.cluster_k == 1);
+  }
+  for (const std::int64_t k : {1, 32, 65, 100, 1000, 65536}) {
+    for (const int split : {2, 3, 8, 16}) {
+      CAPTURE(k, split);
+      const std::string text = tile + std::to_string(split);
+      check_parts(text, deep(32, 64, k), split, split_args_of<SplitMmaArgs>(text, deep(32, 64, k)));
+    }
+  }
+  const Config config = config_of(tile + "4");
+  CHECK(config.kernel->resources(config, problem, {}, 7).grid == 7);
+}
+
+TEST_CASE("mma splits no k of more tiles than the workspace has marks for") {
+  const std::string text = "mma:block_m=64,block_n=64,block_k=64,split_k=4";
+  CHECK(needs_of(text, deep(64 * 128, 64 * 128, 4096)).workspace_bytes ==
+        65536 + std::int64_t{16384} * 4 * 64 * 64 * 4);
+  const Problem more = deep(64 * 128, 64 * 128 + 1, 4096);
+  CHECK(needs_of(text, more).workspace_bytes == 0);
+  CHECK(needs_of(text, more).grid == 128 * 129);
+  CHECK(split_args_of<SplitMmaArgs>(text, more).groups == 1);
 }
 
 TEST_CASE("mma serves fp32 in parts of bf16, unless FFMA is asked for") {

@@ -1,0 +1,28 @@
+// Split k through a workspace: the blocks that share a tile of C leave their sums there, and the
+// last one to come adds up all of them, always in the same order. Nobody waits for a block that may
+// not run yet.
+//
+// Constant of the host twin: MARK_BYTES of the workspace lie before the sums. Whatever is added up
+// has a mark of its own there, which counts the blocks that came in its lower half; it is 0 before
+// a launch and behind it.
+
+// By one thread, behind a barrier before which all of its block's sums were stored: adds `token` to
+// the mark and returns all tokens so far. Behind another barrier, the last of `groups` blocks may
+// read what all of them stored (past the L1, which may hold what was there before).
+__device__ __forceinline__ u32 add_to_mark(u32* mark, u32 token, u32 groups) {
+  u32 before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;\n"
+               : "=r"(before)
+               : "l"(__cvta_generic_to_global(mark)), "r"(token)
+               : "memory");
+  const u32 tokens = before + token;
+  if ((tokens & 0xffff) == groups) *mark = 0;
+  return tokens;
+}
+
+__device__ __forceinline__ void add_piece(float* sum, float4 piece) {
+  sum[0] += piece.x;
+  sum[1] += piece.y;
+  sum[2] += piece.z;
+  sum[3] += piece.w;
+}
