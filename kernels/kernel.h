@@ -86,8 +86,8 @@ struct Work {
 // Launches that run one after another can share a workspace, also those of different kernels.
 inline constexpr std::int64_t kWorkspaceMarkBytes = 64 * 1024;
 
-// Launches of one stream of which the second reads as A what the first writes, and nothing else that
-// the first writes.
+// Launches of one stream of which the second reads as A what the first writes, and nothing else
+// that the first writes.
 enum class Link : std::uint8_t { none, ahead, behind };
 
 struct DevicePointers {

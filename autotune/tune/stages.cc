@@ -125,7 +125,8 @@ class Joint {
     return std::optional(std::move(*reply));
   }
 
-  // A single pair needs no final and a slow default is not in it, but both have a time of their own.
+  // A single pair needs no final and a slow default is not in it, but both have a time of their
+  // own.
   Expected<void> time_missing(const Standing& standing) {
     std::vector<std::size_t> wanted{standing.winner};
     if (default_ && *default_ != standing.winner) wanted.push_back(*default_);
@@ -139,8 +140,8 @@ class Joint {
     const auto seen = look(trials, {30, 30, false});
     if (!seen) return tl::unexpected(seen.error());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const bool timed = *seen && (*seen)->outcome == Outcome::ok &&
-                         (*seen)->sides[i].outcome == Outcome::ok;
+      const bool timed =
+          *seen && (*seen)->outcome == Outcome::ok && (*seen)->sides[i].outcome == Outcome::ok;
       if (timed) trials_[wanted[i]].measurement = (*seen)->sides[i].measurement;
       if (i == 0) measured_ = measured_ || timed;
       if (i == 1 && !timed) default_.reset();

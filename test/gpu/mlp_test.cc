@@ -1,5 +1,5 @@
-// The MLP of two kernels on the GPU: whole results over types, layouts, activations and ragged sizes,
-// and that the second kernel never reads what the first has not written yet.
+// The MLP of two kernels on the GPU: whole results over types, layouts, activations and ragged
+// sizes, and that the second kernel never reads what the first has not written yet.
 #include <Eigen/Dense>
 #include <cmath>
 #include <string>
@@ -125,21 +125,21 @@ struct Run {
   }
   gpu::Matrix weights(const gpu::DeviceMemory& memory) const {
     const bool k_major = b_is_k_major(problem.layout);
-    return {memory.address(),          problem.dtype,           problem.k, problem.n,
-            k_major ? 1 : problem.n, k_major ? problem.k : 1};
+    return {memory.address(), problem.dtype,           problem.k,
+            problem.n,        k_major ? 1 : problem.n, k_major ? problem.k : 1};
   }
   gpu::Matrix matrix_down() const {
     const bool k_major = b_is_k_major(problem.layout);
-    return {down.address(),          problem.dtype,           problem.n, problem.k,
-            k_major ? 1 : problem.k, k_major ? problem.n : 1};
+    return {down.address(), problem.dtype,           problem.n,
+            problem.k,      k_major ? 1 : problem.k, k_major ? problem.n : 1};
   }
 
   void launch() const {
     const auto at = [](const gpu::DeviceMemory& memory) {
       return reinterpret_cast<void*>(memory.address());
     };
-    const auto state = kernel.launch(at(x), at(gate), at(y), bench.stream(), at(workspace), at(up),
-                                     at(down));
+    const auto state =
+        kernel.launch(at(x), at(gate), at(y), bench.stream(), at(workspace), at(up), at(down));
     if (!state) FAIL(state.error().message);
   }
 
@@ -201,8 +201,11 @@ TEST_CASE("MLPs of every type, layout and activation, whole and ragged") {
   for (const DType dtype : test::kAllDTypes) {
     for (const Layout layout : test::kAllLayouts) {
       const Activation activation = test::kAllActivations[turn++ % 4];
-      for (const auto& [tokens, hidden, intermediate] :
-           {std::tuple(256, 512, 384), {100, 512, 1524}, {1, 256, 640}, {17, 131, 77}, {3, 40, 7}}) {
+      for (const auto& [tokens, hidden, intermediate] : {std::tuple(256, 512, 384),
+                                                         {100, 512, 1524},
+                                                         {1, 256, 640},
+                                                         {17, 131, 77},
+                                                         {3, 40, 7}}) {
         const Problem problem = mlp(tokens, hidden, intermediate, dtype, layout, activation);
         check(*measurer, problem, default_pair(problem, device));
       }
@@ -252,8 +255,7 @@ TEST_CASE("the second kernel of an MLP waits for the first, launch after launch"
                                 run.workspace.bytes() - intermediate));
       run.launch();
       run.launch();
-      const auto found =
-          bench->count_differences(first->address(), run.y.address(), run.y.bytes());
+      const auto found = bench->count_differences(first->address(), run.y.address(), run.y.bytes());
       REQUIRE(found);
       differences += *found;
     }

@@ -97,9 +97,8 @@ TEST_CASE("a space is for the MLP's kernel of its family") {
   CHECK(down["rows"][0] == usual["rows"][0]);
   CHECK(down["rows"][1] ==
         stage_json("gemm", "512", "1524", {"--space", data + "gemm_space.yaml"}));
-  const Ran foreign =
-      test::run({"plan", "gemm", "--m", "64", "--n", "64", "--k", "64", "--device", "nvidia-h200",
-                 "--space", data + "geglu_space.yaml"});
+  const Ran foreign = test::run({"plan", "gemm", "--m", "64", "--n", "64", "--k", "64", "--device",
+                                 "nvidia-h200", "--space", data + "geglu_space.yaml"});
   CHECK(foreign.code == 2);
   CHECK(contains(foreign.err, "is of the family geglu, not gemm"));
 }
@@ -127,8 +126,8 @@ TEST_CASE("explain tells of the kernels whose configs it is given") {
   CHECK(both["stages"][1]["problem"]["family"] == "gemm");
   CHECK(contains(both["stages"][1]["config"], "mma:block_m=32,"));
 
-  const json large = mlp_json(
-      "explain", {"--config", "mma + mma:block_m=16,block_n=2048,block_k=64,stages=2"}, 3);
+  const json large =
+      mlp_json("explain", {"--config", "mma + mma:block_m=16,block_n=2048,block_k=64,stages=2"}, 3);
   CHECK(large["stages"][0]["fits"] == true);
   CHECK(large["stages"][1]["fits"] == false);
 }

@@ -102,11 +102,11 @@ TEST_CASE("an MLP is a gated product and a product that takes its result down") 
 }
 
 TEST_CASE("the second stage reads rows, and weights that lie as the first stage's do") {
-  const auto [layout, down, ldb] = GENERATE(table<Layout, Layout, int>(
-      {{Layout::tn, Layout::tn, 1524},
-       {Layout::nn, Layout::tn, 1524},
-       {Layout::tt, Layout::tt, 4096},
-       {Layout::nt, Layout::tt, 4096}}));
+  const auto [layout, down, ldb] =
+      GENERATE(table<Layout, Layout, int>({{Layout::tn, Layout::tn, 1524},
+                                           {Layout::nn, Layout::tn, 1524},
+                                           {Layout::tt, Layout::tt, 4096},
+                                           {Layout::nt, Layout::tt, 4096}}));
   const Problem problem = with(DType::bf16, layout);
   CHECK(stage_of(problem, 0).layout == layout);
   const Problem second = stage_of(problem, 1);
@@ -157,10 +157,9 @@ TEST_CASE("a whole's source hash is that of both kernels") {
   };
   const std::string hash = of("mma:stages=3 + mma:stages=4", problem);
   CHECK(hash.size() == 64);
-  CHECK(hash == joint_hash({source_hash(stage_of(joined, 0), traits_of(stage_of(problem, 0)),
-                                        device()),
-                            source_hash(stage_of(joined, 1), traits_of(stage_of(problem, 1)),
-                                        device())}));
+  CHECK(hash ==
+        joint_hash({source_hash(stage_of(joined, 0), traits_of(stage_of(problem, 0)), device()),
+                    source_hash(stage_of(joined, 1), traits_of(stage_of(problem, 1)), device())}));
   CHECK(hash == of("mma:stages=3,swizzle=4 + mma:stages=4,raster=1", problem));
   Problem relu = problem;
   relu.activation = Activation::relu;
@@ -176,8 +175,7 @@ TEST_CASE("a whole's source hash is that of both kernels") {
 
   const Problem single = whole(given("gemm"));
   const Config config = config_of("mma:stages=3", "gemm");
-  CHECK(source_hash(config, single, device()) ==
-        source_hash(config, traits_of(single), device()));
+  CHECK(source_hash(config, single, device()) == source_hash(config, traits_of(single), device()));
   CHECK(joint_hash({"one"}) == "one");
 }
 

@@ -93,10 +93,9 @@ TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
 
   const std::set<std::string> pairs = compared(log);
   REQUIRE_FALSE(pairs.empty());
-  const std::string& fastest =
-      *std::min_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
-        return test::fake_time_us(a) < test::fake_time_us(b);
-      });
+  const std::string& fastest = *std::min_element(
+      pairs.begin(), pairs.end(),
+      [](const auto& a, const auto& b) { return test::fake_time_us(a) < test::fake_time_us(b); });
   CHECK(to_string(result.winner.config) == fastest);
   CHECK(result.winner.measurement.median_us == Approx(test::fake_time_us(fastest)));
   for (const std::string& code : log.lines("code")) {
@@ -111,8 +110,8 @@ TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
   for (const std::size_t stage : {0, 1}) {
     const auto own = winner_of(store, stage_of(problem, stage));
     REQUIRE(own);
-    const auto config = parse_config(own->trial.key.config,
-                                     stage_of(*find_family("geglu_mlp"), stage));
+    const auto config =
+        parse_config(own->trial.key.config, stage_of(*find_family("geglu_mlp"), stage));
     REQUIRE(config);
     // So that a program needs no compiler.
     const std::string hash = source_hash(stage_of(result.winner.config, stage),
@@ -174,8 +173,7 @@ TEST_CASE("a run that is stopped before the stages met is cancelled") {
     REQUIRE_FALSE(result);
     CHECK(result.error().code == ErrorCode::cancelled);
     CHECK_FALSE(winner_of(store, small_mlp()));
-    const auto rows =
-        store.trials(problem_key(stage_of(small_mlp(), 0)), fingerprint(h200()));
+    const auto rows = store.trials(problem_key(stage_of(small_mlp(), 0)), fingerprint(h200()));
     REQUIRE(rows);
     CHECK(rows->size() == kTrials);
   }
