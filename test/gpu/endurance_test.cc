@@ -8,6 +8,7 @@
 #include "autotune/gpu/launch.h"
 #include "autotune/gpu/operands.h"
 #include "autotune/io/load.h"
+#include "kernels/stages.h"
 #include "test/gpu/default_config.h"
 #include "test/gpu/gpu_here.h"
 
@@ -22,11 +23,16 @@ constexpr int kLaunchesPerDraw = 100;
 // give the very same bits.
 void endure(gpu::Workbench& bench, const Config& config, const Problem& problem) {
   const DeviceSpec& device = bench.gpu().spec;
-  const gpu::CompiledCode code = test::compile(config, problem, device);
-  INFO(code.log);
-  REQUIRE(code.ok);
-  const auto kernel = gpu::LoadedKernel::load(code.cubin, config.kernel->entry());
-  REQUIRE(kernel);
+  std::vector<gpu::LoadedKernel> kernels;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Config own = stage_of(config, i);
+    const gpu::CompiledCode code = test::compile(own, stage_of(problem, i), device);
+    INFO(code.log);
+    REQUIRE(code.ok);
+    auto kernel = gpu::LoadedKernel::load(code.cubin, own.kernel->entry());
+    REQUIRE(kernel);
+    kernels.push_back(*std::move(kernel));
+  }
   const auto bytes =
       static_cast<std::size_t>(problem.m * problem.ldc * storage_bytes(problem.out_dtype));
   const auto first = gpu::DeviceMemory::allocate(bytes);
@@ -34,16 +40,20 @@ void endure(gpu::Workbench& bench, const Config& config, const Problem& problem)
   for (int draw = 0; draw < kDraws; ++draw) {
     auto operands = gpu::Operands::create(bench, problem, static_cast<std::uint64_t>(draw) + 1);
     REQUIRE(operands);
-    REQUIRE(operands->reserve_workspace(
-        bench, config.kernel->resources(config, problem, device, 0).workspace_bytes));
+    REQUIRE(operands->reserve_workspace(bench, workspace_of(config, problem, device, 0).bytes));
     const DevicePointers at = operands->pointers();
-    const LaunchPlan plan = config.kernel->launch_plan(config, problem, device, at, 0);
-    const auto refused = kernel->prepare(plan);
-    REQUIRE(refused);
-    REQUIRE_FALSE(*refused);
+    std::vector<LaunchPlan> plans;
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      plans.push_back(stage_launch(config, problem, i, device, at, 0));
+      const auto refused = kernels[i].prepare(plans[i]);
+      REQUIRE(refused);
+      REQUIRE_FALSE(*refused);
+    }
     for (int launch = 0; launch < kLaunchesPerDraw; ++launch) {
       REQUIRE(operands->poison(bench));
-      REQUIRE(kernel->launch(plan, bench.stream()));
+      for (std::size_t i = 0; i < kernels.size(); ++i) {
+        REQUIRE(kernels[i].launch(plans[i], bench.stream()));
+      }
       if (launch == 0) {
         const auto result = operands->verify(bench);
         REQUIRE(result);
