@@ -29,16 +29,31 @@ inline void check_config(gpu::Measurer& measurer, const Problem& problem, const 
   REQUIRE(!measurer.lost());
 }
 
-inline void check_sample(gpu::Measurer& measurer, const Problem& problem, int count,
-                         std::uint64_t seed) {
-  const DeviceSpec& device = measurer.gpu().spec;
-  const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
-  if (!plan) FAIL(plan.error().message);
-  const auto sample = search::sample_survivors(*plan, count, seed);
-  std::vector<std::pair<Config, Problem>> wanted;
-  for (const search::Candidate& each : sample) wanted.emplace_back(each.config, problem);
-  compile_ahead(wanted, device);
-  for (const search::Candidate& each : sample) check_config(measurer, problem, each.config);
-}
+// Configs to be checked, of whatever problems: compiled on all cores, then run one after the other.
+class Batch {
+ public:
+  explicit Batch(gpu::Measurer& measurer) : measurer_(measurer) {}
+
+  void add(const Problem& problem, const Config& config) { wanted_.emplace_back(config, problem); }
+
+  // Some of those that plans would try.
+  void sample(const Problem& problem, int count, std::uint64_t seed) {
+    const auto plan =
+        search::make_plan(problem, measurer_.gpu().spec, *io::default_space(problem.family), {});
+    if (!plan) FAIL(plan.error().message);
+    for (const search::Candidate& each : search::sample_survivors(*plan, count, seed)) {
+      add(problem, each.config);
+    }
+  }
+
+  void check() const {
+    compile_ahead(wanted_, measurer_.gpu().spec);
+    for (const auto& [config, problem] : wanted_) check_config(measurer_, problem, config);
+  }
+
+ private:
+  gpu::Measurer& measurer_;
+  std::vector<std::pair<Config, Problem>> wanted_;
+};
 
 }  // namespace autotune::test

@@ -142,43 +142,44 @@ TEST_CASE("the gate and its factor are not mixed up, nor are columns") {
 TEST_CASE("sampled gated configs are right in every type, layout and activation", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
   std::uint64_t seed = 1;
   for (const DType dtype : test::kAllDTypes) {
     for (const Layout layout : test::kAllLayouts) {
       const Activation activation = test::kAllActivations[(seed / 2 + seed / 8) % 4];
-      test::check_sample(*measurer, test::geglu(200, 312, 136, dtype, layout, activation), 2,
-                         seed++);
-      test::check_sample(*measurer, test::geglu(129, 77, 65, dtype, layout, activation), 2, seed++);
+      batch.sample(test::geglu(200, 312, 136, dtype, layout, activation), 2, seed++);
+      batch.sample(test::geglu(129, 77, 65, dtype, layout, activation), 2, seed++);
     }
   }
+  batch.check();
 }
 
 TEST_CASE("gated kernels are right on ragged and long problems, and into fp32") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
   std::uint64_t seed = 100;
   for (const Activation activation : test::kAllActivations) {
     for (const DType dtype : test::kAllDTypes) {
-      test::check_sample(*measurer, test::geglu(1, 1524, 1000, dtype, Layout::tn, activation), 2,
-                         seed++);
-      test::check_sample(*measurer, test::geglu(100, 1524, 512, dtype, Layout::tn, activation), 4,
-                         seed++);
+      batch.sample(test::geglu(1, 1524, 1000, dtype, Layout::tn, activation), 2, seed++);
+      batch.sample(test::geglu(100, 1524, 512, dtype, Layout::tn, activation), 4, seed++);
     }
     Problem wide = test::geglu(1000, 1016, 4096, DType::bf16, Layout::tn, activation);
-    test::check_sample(*measurer, wide, 4, seed++);
+    batch.sample(wide, 4, seed++);
     wide.out_dtype = DType::fp32;
-    test::check_sample(*measurer, wide, 4, seed++);
+    batch.sample(wide, 4, seed++);
   }
+  batch.check();
 }
 
-TEST_CASE("wgmma_fp32 gates in every layout and activation, ragged, and over many tiles",
-          "[spread]") {
+TEST_CASE("wgmma_fp32 gates in every layout and activation, ragged, and over many tiles") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
   struct Size {
     std::int64_t m, n, k;
   };
   constexpr Size kSizes[] = {{203, 77, 101}, {1, 1524, 512}, {3100, 1252, 20}, {2500, 2508, 484}};
+  test::Batch batch(*measurer);
   int turn = 0;
   for (const Layout layout : test::kAllLayouts) {
     for (const Size& size : kSizes) {
@@ -201,10 +202,11 @@ TEST_CASE("wgmma_fp32 gates in every layout and activation, ragged, and over man
         const auto config = parse_config(text, *find_family("geglu"));
         REQUIRE(config);
         if (!is_served(measurer->gpu().spec, *config, problem)) continue;
-        test::check_config(*measurer, problem, *config);
+        batch.add(problem, *config);
       }
     }
   }
+  batch.check();
 }
 
 TEST_CASE("the baseline of a gated problem is two products, or one, and an elementwise kernel") {

@@ -9,7 +9,7 @@
 #include "autotune/autotune.h"
 #include "autotune/lookup/answer.h"
 #include "kernels/stages.h"
-#include "test/gpu/default_config.h"
+#include "test/gpu/default_cases.h"
 #include "test/gpu/elements.h"
 #include "test/gpu/gpu_here.h"
 
@@ -197,6 +197,8 @@ TEST_CASE("MLPs of every type, layout and activation, whole and ragged") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
   const DeviceSpec& device = measurer->gpu().spec;
+  std::vector<std::pair<Config, Problem>> pairs;
+  std::vector<std::pair<Config, Problem>> kernels;
   int turn = 0;
   for (const DType dtype : test::kAllDTypes) {
     for (const Layout layout : test::kAllLayouts) {
@@ -207,10 +209,15 @@ TEST_CASE("MLPs of every type, layout and activation, whole and ragged") {
                                                          {17, 131, 77},
                                                          {3, 40, 7}}) {
         const Problem problem = mlp(tokens, hidden, intermediate, dtype, layout, activation);
-        check(*measurer, problem, default_pair(problem, device));
+        pairs.emplace_back(default_pair(problem, device), problem);
+        for (std::size_t i = 0; i < 2; ++i) {
+          kernels.emplace_back(stage_of(pairs.back().first, i), stage_of(problem, i));
+        }
       }
     }
   }
+  test::compile_ahead(kernels, device);
+  for (const auto& [pair, problem] : pairs) check(*measurer, problem, pair);
 }
 
 TEST_CASE("an MLP whose second stage splits k has one workspace for both") {

@@ -217,12 +217,12 @@ TEST_CASE("gated, wgmma_fp32 gives the numbers of FFMA where parts are not the w
 TEST_CASE("wgmma_fp32's rings turn over many tiles", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr || hopper() == nullptr) return;
+  test::Batch batch(*measurer);
   for (const Layout layout : {Layout::tn, Layout::nt}) {
     for (const std::int64_t k : {20, 96, 1028}) {  // fewer k tiles than stages, as many, more
       const Problem problem = test::gemm(3100, 2508, k, DType::fp32, layout);
-      for (const char* text : kConfigs) {
-        test::check_config(*measurer, problem, config_of(text, problem));
-      }
+      for (const char* text : kConfigs) batch.add(problem, config_of(text, problem));
     }
   }
+  batch.check();
 }
