@@ -23,8 +23,8 @@ constexpr std::size_t kAhead = 8;         // configs given and not yet known, af
 constexpr std::size_t kShortlist = 1500;  // configs that the choice is made among
 constexpr std::size_t kFewest = 24;       // configs before it may be done
 constexpr double kGain = 0.01;            // what is worth going on for
-constexpr double kChance = 0.04;          // that any of the next kAhead brings it, else done
-constexpr std::size_t kPatience = 28;  // configs in a row that may bring less than that, else done
+constexpr double kChance = 0.05;          // that any of the next kAhead brings it, else done
+constexpr std::size_t kPatience = 24;  // configs in a row that may bring less than that, else done
 constexpr double kFailure = 0.4;       // a failure tells of those like it as if it were this much
                                        // slower, in log time, than others
 

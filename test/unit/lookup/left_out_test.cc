@@ -9,7 +9,7 @@
 #include "autotune/io/load.h"
 #include "autotune/io/results.h"
 #include "autotune/lookup/answer.h"
-#include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "search/plan.h"
 #include "test/support/catch.h"
 
@@ -179,7 +179,11 @@ TEST_CASE("each winner measured on an H200 left out in turn, the others answer w
     REQUIRE(config.has_value());
     search::Limits limits;
     limits.keep_slow = true;
-    CHECK_FALSE(
-        search::check(*config, problem, traits_of(problem), h200(), limits, nullptr).has_value());
+    for (std::size_t stage = 0; stage < stage_count(problem); ++stage) {
+      const Problem own = stage_of(problem, stage);
+      CHECK_FALSE(search::check(stage_of(*config, stage), own, traits_of(own), h200(), limits,
+                                nullptr)
+                      .has_value());
+    }
   }
 }
