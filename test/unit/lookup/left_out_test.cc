@@ -181,9 +181,9 @@ TEST_CASE("each winner measured on an H200 left out in turn, the others answer w
     limits.keep_slow = true;
     for (std::size_t stage = 0; stage < stage_count(problem); ++stage) {
       const Problem own = stage_of(problem, stage);
-      CHECK_FALSE(search::check(stage_of(*config, stage), own, traits_of(own), h200(), limits,
-                                nullptr)
-                      .has_value());
+      CHECK_FALSE(
+          search::check(stage_of(*config, stage), own, traits_of(own), h200(), limits, nullptr)
+              .has_value());
     }
   }
 }

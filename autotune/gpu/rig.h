@@ -1,0 +1,81 @@
+// One GPU with the operands of one problem and the kernels that were loaded lately: what single
+// measurements and comparisons are made with.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "autotune/gpu/launch.h"
+#include "autotune/gpu/nvml.h"
+#include "autotune/gpu/operands.h"
+#include "autotune/gpu/timer.h"
+#include "autotune/gpu/workbench.h"
+#include "autotune/worker/messages.h"
+
+namespace autotune::gpu {
+
+// What became of a request that did not get as far as a time.
+struct Failure {
+  Outcome outcome = Outcome::launch_failed;
+  std::optional<Verdict> verdict;
+  std::string log;
+};
+template <class T>
+using Result = tl::expected<T, Failure>;
+
+// The samples' figures.
+void summarise(std::span<const double> samples, Measurement& out);
+
+// Its methods may be called once prepare_operands() did well.
+class Rig {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static Expected<std::unique_ptr<Rig>> create(int device_index);
+
+  Workbench& bench() { return bench_; }
+  Timer& timer() { return *timer_; }
+  Operands& operands() { return *operands_; }
+  ClockState clocks() { return nvml_.read(); }
+  Clock::time_point last_busy() const { return last_busy_; }
+
+  Failure failure(const Error& error) const;
+
+  // Of another problem or seed than the last: makes inputs and reference anew.
+  Result<void> prepare_operands(const Problem& problem, std::uint64_t seed);
+  Result<Config> config(const std::string& text) const;
+  // The workspace moves when it grows: those that are to run together ask for theirs before any
+  // takes its address.
+  Result<void> reserve(const Config& config, int max_sms);
+  // The config's launches on the current operands, after the driver has agreed to them.
+  Result<Subject> subject(const worker::Contender& contender, int max_sms);
+  Result<Correctness> check(const Subject& subject);
+  Result<Subject> in_mode(Subject subject, TimingMode mode);
+  // As Timer has it, on a GPU that is awake.
+  Result<std::vector<double>> sample(std::span<const Subject* const> order);
+  Result<void> warm_up();
+
+ private:
+  struct KeptKernel {
+    std::string cubin;
+    std::string entry;
+    LoadedKernel kernel;
+  };
+
+  explicit Rig(Workbench made) : bench_(std::move(made)), nvml_(bench_.gpu().uuid) {}
+  Result<const LoadedKernel*> kernel(const std::string& cubin, const std::string& entry);
+
+  Workbench bench_;
+  std::optional<Timer> timer_;  // refers to `bench_` where it lies
+  Nvml nvml_;
+  std::optional<Operands> operands_;
+  std::list<KeptKernel> kernels_;  // most recently used first
+  Clock::time_point last_busy_{};
+};
+
+}  // namespace autotune::gpu
