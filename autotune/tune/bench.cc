@@ -166,8 +166,8 @@ class Bench {
     }
     if (stop_) return stopped();
     request.baseline = options_.baseline && !item.baseline;
-    request.rounds = options_.pairs;
-    request.most_rounds = options_.most_pairs;
+    request.rounds = options_.rounds;
+    request.most_rounds = options_.most_rounds;
     request.sustain_s = options_.sustain_s;
     request.options.seed = options_.seed;
     request.options.max_sms = options_.max_sms;

@@ -1,4 +1,4 @@
-// Timing given configs for given problems, alone or against a baseline in interleaved pairs.
+// Timing given configs for given problems, alone or in turns with a baseline.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,9 @@ namespace autotune::tune {
 
 struct BenchOptions {
   bool baseline = false;         // against the best of cuBLASLt and cuBLAS
-  int pairs = 30;                // with a baseline
-  int most_pairs = 240;          // where those leave the ratio uncertain and take little time
-  double sustain_s = 0;          // with a baseline: in place of pairs, both back to back so long
+  int rounds = 30;               // launches of each side
+  int most_rounds = 240;         // where those leave the ratio uncertain and take little time
+  double sustain_s = 0;          // with a baseline: in place of rounds, both back to back so long
   std::uint64_t seed = 1;        // of the inputs
   int max_sms = 0;               // 0: none
   int jobs = 0;                  // compile workers; 0: one per core
