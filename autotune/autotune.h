@@ -35,7 +35,7 @@ struct BestOptions {
 struct BestConfig {
   Problem problem;     // with every default filled in
   std::string device;  // the GPU it was chosen for: "NVIDIA H200"
-  std::string config;  // canonical: "mma:block_m=128,..."
+  std::string config;  // canonical: "mma:block_m=128,..."; of geglu_mlp two, "... + ..."
   Match match = Match::default_config;
   std::string from_problem;  // the tuned problem it stems from, where not this one
   double median_us = 0;      // as measured when tuned (for from_problem, if any); 0: never measured
@@ -60,13 +60,14 @@ class Kernel {
 
   // C = alpha * A * B + beta * C, or activation(A * B) .* (A * Up), or that times Down, on `stream`
   // (a CUstream / cudaStream_t; null: the default one). a, b, c: device pointers aligned to 16
-  // bytes, c is read where the problem's beta != 0. `workspace`: workspace_bytes() of device
-  // memory, null where that is 0. Its first 64 KiB must be zero before the first launch, and every
-  // launch leaves them so. Kernels can share a workspace, but not launches that may run at the same
-  // time. `up`, like b: of the families geglu and geglu_mlp; `down`, like them: of geglu_mlp; else
-  // null. Of geglu_mlp a is x, b the gate's weights, c is y, and the workspace holds the
-  // intermediate as well. Asynchronous; errors of the launch itself are returned. Allocates
-  // nothing, may be captured in a CUDA graph, and may be called by several threads at once.
+  // bytes, c is read where the problem's beta != 0; of geglu_mlp a is x, b the gate's weights and c
+  // is y. `up`, like b: of geglu and geglu_mlp; `down`, like them: of geglu_mlp; else null.
+  // `workspace`: workspace_bytes() of device memory, null where that is 0. Its first 64 KiB must be
+  // zero before the first launch, and every launch leaves them so. Kernels can share a workspace,
+  // but not launches that may run at the same time, and of geglu_mlp, which launches twice, no
+  // calls at the same time either. Asynchronous; errors of the launch itself are returned.
+  // Allocates nothing, may be captured in a CUDA graph, and may be called by several threads at
+  // once.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
                         void* workspace = nullptr, const void* up = nullptr,
                         const void* down = nullptr) const;

@@ -150,8 +150,8 @@ AUTOTUNE_C_API autotune_status autotune_session_best_config(const autotune_sessi
                                                             const autotune_problem* problem,
                                                             autotune_answer** out);
 AUTOTUNE_C_API void autotune_answer_free(autotune_answer* answer);
-/* "mma:block_m=128,...", and the problem that it was tuned for where that is not the one asked
- * about, else "". Both live as long as the answer. */
+/* "mma:block_m=128,..." (of geglu_mlp two, "... + ..."), and the problem that it was tuned for
+ * where that is not the one asked about, else "". Both live as long as the answer. */
 AUTOTUNE_C_API const char* autotune_answer_config(const autotune_answer* answer);
 AUTOTUNE_C_API const char* autotune_answer_from_problem(const autotune_answer* answer);
 AUTOTUNE_C_API autotune_match autotune_answer_match(const autotune_answer* answer);
@@ -164,7 +164,8 @@ AUTOTUNE_C_API autotune_status autotune_session_kernel(const autotune_session* s
                                                        autotune_kernel** out);
 /* While the context lives. */
 AUTOTUNE_C_API void autotune_kernel_free(autotune_kernel* kernel);
-/* Bytes of device memory that a launch needs beside A, B and C. */
+/* Bytes of device memory that a launch needs beside A, B and C; of geglu_mlp with the intermediate.
+ */
 AUTOTUNE_C_API int64_t autotune_kernel_workspace_bytes(const autotune_kernel* kernel);
 /* Asynchronous on `stream` (a CUstream or cudaStream_t; NULL: the default one). a, b, c and
  * workspace are device pointers aligned to 16 bytes; workspace is NULL where none is needed,
@@ -179,7 +180,8 @@ AUTOTUNE_C_API autotune_status autotune_kernel_launch_gated(const autotune_kerne
                                                             const void* a, const void* b,
                                                             const void* up, void* c, void* stream,
                                                             void* workspace);
-/* The same for the family geglu_mlp: two kernels, one behind the other. */
+/* The same for the family geglu_mlp: two kernels, one behind the other. Calls at the same time take
+ * a workspace each, also on one stream. Errors call x, gate and y a, b and c. */
 AUTOTUNE_C_API autotune_status autotune_kernel_launch_mlp(const autotune_kernel* kernel,
                                                           const void* x, const void* gate,
                                                           const void* up, const void* down, void* y,

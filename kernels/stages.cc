@@ -1,8 +1,8 @@
 #include "kernels/stages.h"
 
 #include <algorithm>
-#include <mutex>
-#include <unordered_set>
+#include <atomic>
+#include <limits>
 
 #include "kernels/sha256.h"
 
@@ -13,12 +13,27 @@ namespace {
 constexpr std::int64_t kAlignment = 256;
 
 // Seconds of joined configs live for the whole program, as kernels do, and there is one of each:
-// joined configs compare by address.
+// joined configs compare by address. There are few of them, and no lock that a fork could find
+// held.
 const Config* interned(const Config& config) {
-  static std::mutex guard;
-  static std::unordered_set<Config, ConfigHash> known;  // never moves what it holds
-  const std::lock_guard lock(guard);
-  return &*known.insert(config).first;
+  struct Node {
+    Config config;
+    Node* next;
+  };
+  static std::atomic<Node*> head{nullptr};
+  Node* node = nullptr;
+  Node* seen = nullptr;
+  while (true) {
+    Node* first = head.load(std::memory_order_acquire);
+    for (Node* each = first; each != seen; each = each->next) {
+      if (each->config != config) continue;
+      delete node;
+      return &each->config;
+    }
+    if (node == nullptr) node = new Node{config, nullptr};
+    node->next = seen = first;
+    if (head.compare_exchange_strong(first, node, std::memory_order_release)) return &node->config;
+  }
 }
 
 Problem gated_stage(const Problem& problem) {
@@ -42,13 +57,15 @@ Problem down_stage(const Problem& problem) {
   return stage;
 }
 
-// Whether the second stage's blocks take an SM each, so that they spread whenever they come: where
-// several fit, those that come early crowd on the first SMs that are free.
-bool one_block_per_sm(const Config& config, const Problem& problem, const DeviceSpec& device,
-                      int max_sms) {
-  const Config second = stage_of(config, 1);
-  const Resources needed = second.kernel->resources(second, stage_of(problem, 1), device, max_sms);
+bool takes_an_sm(const Resources& needed, const DeviceSpec& device) {
   return 2 * (needed.smem_bytes + needed.static_smem_bytes) > device.limits.smem_per_sm;
+}
+
+// Never too large for its type.
+std::int64_t intermediate_bytes(const Problem& problem) {
+  const std::int64_t row = problem.n * storage_bytes(default_out_dtype(problem.dtype));
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 2;
+  return problem.m > kMost / row ? kMost : problem.m * row;
 }
 
 }  // namespace
@@ -94,16 +111,18 @@ std::string joint_hash(const std::vector<std::string>& hashes) {
 
 StageWorkspace workspace_of(const Config& config, const Problem& problem, const DeviceSpec& device,
                             int max_sms) {
-  std::int64_t kernels = 0;
+  StageWorkspace workspace;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
     const Config own = stage_of(config, i);
     const Resources needed = own.kernel->resources(own, stage_of(problem, i), device, max_sms);
-    kernels = std::max(kernels, needed.workspace_bytes);
+    workspace.bytes = std::max(workspace.bytes, needed.workspace_bytes);
+    workspace.admits = i > 0 && takes_an_sm(needed, device);
   }
-  if (!is_mlp(problem)) return {0, kernels};
-  const std::int64_t begin = (kernels + kAlignment - 1) / kAlignment * kAlignment;
-  const std::int64_t element = storage_bytes(default_out_dtype(problem.dtype));
-  return {begin, begin + problem.m * problem.n * element};
+  if (!is_mlp(problem)) return workspace;
+  const std::int64_t kernels = std::max(workspace.bytes, kWorkspaceMarkBytes);
+  workspace.intermediate = (kernels + kAlignment - 1) / kAlignment * kAlignment;
+  workspace.bytes = workspace.intermediate + intermediate_bytes(problem);
+  return workspace;
 }
 
 DevicePointers stage_pointers(const Problem& problem, std::size_t stage, const DevicePointers& at,
@@ -117,19 +136,16 @@ DevicePointers stage_pointers(const Problem& problem, std::size_t stage, const D
   own.b = stage == 0 ? at.b : at.down;
   own.up = stage == 0 ? at.up : 0;
   own.c = stage == 0 ? intermediate : at.c;
-  own.link = stage > 0 ? Link::behind : Link::ahead;
+  own.link = stage > 0 ? Link::behind : workspace.admits ? Link::ahead : Link::none;
   return own;
 }
 
 LaunchPlan stage_launch(const Config& config, const Problem& problem, std::size_t stage,
-                        const DeviceSpec& device, const DevicePointers& at, int max_sms) {
-  const StageWorkspace workspace = workspace_of(config, problem, device, max_sms);
+                        const DeviceSpec& device, const DevicePointers& at,
+                        const StageWorkspace& workspace, int max_sms) {
   const Config own = stage_of(config, stage);
-  DevicePointers pointers = stage_pointers(problem, stage, at, workspace);
-  if (pointers.link == Link::ahead && !one_block_per_sm(config, problem, device, max_sms)) {
-    pointers.link = Link::none;
-  }
-  return own.kernel->launch_plan(own, stage_of(problem, stage), device, pointers, max_sms);
+  return own.kernel->launch_plan(own, stage_of(problem, stage), device,
+                                 stage_pointers(problem, stage, at, workspace), max_sms);
 }
 
 Resources resources_of(const Config& config, const Problem& problem, const DeviceSpec& device,

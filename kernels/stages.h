@@ -3,7 +3,6 @@
 // other problems are a single stage, which is the problem itself.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -34,11 +33,15 @@ std::string source_hash(const Config& config, const Problem& problem, const Devi
 // The same where the stages' own are known.
 std::string joint_hash(const std::vector<std::string>& hashes);
 
-// One workspace serves all stages: first what their kernels need, which take turns, then the
-// intermediate. Offset and sizes in bytes.
+// One workspace serves all stages: first the marks and what else their kernels need, which take
+// turns, then the intermediate. Offset and sizes in bytes.
 struct StageWorkspace {
-  std::int64_t intermediate = 0;  // where it begins
+  std::int64_t intermediate = 0;  // where it begins: behind the marks, whoever needs those
   std::int64_t bytes = 0;         // of all; 0: none needed
+  // Whether the second stage may be admitted before the first has ended: its blocks take an SM
+  // each, so that they spread whenever they come. Where several fit, those that come early crowd on
+  // the first SMs that are free.
+  bool admits = false;
 };
 StageWorkspace workspace_of(const Config& config, const Problem& problem, const DeviceSpec& device,
                             int max_sms);
@@ -46,9 +49,11 @@ StageWorkspace workspace_of(const Config& config, const Problem& problem, const 
 // What a stage reads and writes, where `at` are the operands of the whole problem.
 DevicePointers stage_pointers(const Problem& problem, std::size_t stage, const DevicePointers& at,
                               const StageWorkspace& workspace);
-// A stage's launch. Stages are to be launched in order, on one stream.
+// A stage's launch, with the workspace_of() the same. Stages are to be launched in order, on one
+// stream.
 LaunchPlan stage_launch(const Config& config, const Problem& problem, std::size_t stage,
-                        const DeviceSpec& device, const DevicePointers& at, int max_sms);
+                        const DeviceSpec& device, const DevicePointers& at,
+                        const StageWorkspace& workspace, int max_sms);
 
 // What all stages take together: the largest block of any, and the workspace.
 Resources resources_of(const Config& config, const Problem& problem, const DeviceSpec& device,

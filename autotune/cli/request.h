@@ -21,7 +21,8 @@ struct Request {
   std::string suite;              // its name; empty without one
 };
 
-// Whether --m (--tokens of an MLP) may be a range, 1..8192: a problem for each rung of lookup::ladder().
+// Whether --m (--tokens of an MLP) may be a range, 1..8192: a problem for each rung of
+// lookup::ladder().
 enum class Ladder : std::uint8_t { refused, taken };
 
 // FAMILY with its dimensions, or --suite.

@@ -1,6 +1,7 @@
 #include "autotune/gpu/contest.h"
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -32,37 +33,51 @@ void Contest::note(const Correctness& found) {
   reply_.sides.back().measurement.max_error_ratio = found.max_ratio;
 }
 
+// The workspace moves when it grows, and is gone where it could not grow: all ask for theirs before
+// any takes its address, and those that got it ask once more behind those that did not.
+std::vector<std::optional<Failure>> Contest::reserve_workspace() {
+  std::vector<std::optional<Failure>> lacking(request_.contenders.size());
+  for (int turn = 0; turn < 2; ++turn) {
+    for (std::size_t i = 0; i < lacking.size(); ++i) {
+      if (lacking[i]) continue;
+      const auto parsed = rig_.config(request_.contenders[i].config);
+      const auto reserved = parsed ? rig_.reserve(*parsed, request_.options.max_sms)
+                                   : Result<void>(tl::unexpected(parsed.error()));
+      if (!reserved) lacking[i] = reserved.error();
+    }
+  }
+  return lacking;
+}
+
+// As it will be timed, once it was found right.
+Result<Subject> Contest::ready(const worker::Contender& contender) {
+  auto made = rig_.subject(contender, request_.options.max_sms);
+  if (!made) return made;
+  const auto found = rig_.check(*made);
+  if (!found) return tl::unexpected(found.error());
+  if (!found->ok) {
+    return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
+  }
+  note(*found);
+  return rig_.in_mode(std::move(*made), mode_);
+}
+
 // A contender that does not run or is wrong stays behind; only a lost GPU ends the comparison.
 Result<void> Contest::add_contenders() {
-  const int max_sms = request_.options.max_sms;
-  // The workspace moves when it grows, so all have asked for theirs before any takes its address.
-  for (const worker::Contender& each : request_.contenders) {
-    if (const auto parsed = rig_.config(each.config))
-      static_cast<void>(rig_.reserve(*parsed, max_sms));
-  }
-  for (const worker::Contender& each : request_.contenders) {
+  const std::vector<std::optional<Failure>> lacking = reserve_workspace();
+  for (std::size_t i = 0; i < lacking.size(); ++i) {
     worker::Side& side = reply_.sides.emplace_back();
-    const auto stay_behind = [&](const Failure& failed) {
-      side.outcome = failed.outcome;
-      side.verdict = failed.verdict;
-      side.log = failed.log;
-      return rig_.bench().lost() ? Result<void>(tl::unexpected(failed)) : Result<void>();
-    };
-    auto made = rig_.subject(each, max_sms);
-    auto found = made ? rig_.check(*made) : Result<Correctness>(tl::unexpected(made.error()));
-    if (found && !found->ok) {
-      found = tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
-    }
-    if (found) {
-      note(*found);
-      made = rig_.in_mode(std::move(*made), mode_);
-    }
-    if (!found || !made) {
-      if (auto state = stay_behind(found ? made.error() : found.error()); !state) return state;
+    auto made =
+        lacking[i] ? Result<Subject>(tl::unexpected(*lacking[i])) : ready(request_.contenders[i]);
+    if (made) {
+      subjects_.push_back(std::move(*made));
+      sides_.push_back(i);
       continue;
     }
-    subjects_.push_back(std::move(*made));
-    sides_.push_back(reply_.sides.size() - 1);
+    side.outcome = made.error().outcome;
+    side.verdict = made.error().verdict;
+    side.log = made.error().log;
+    if (rig_.bench().lost()) return tl::unexpected(made.error());
   }
   return {};
 }

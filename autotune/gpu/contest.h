@@ -22,6 +22,8 @@ class Contest {
   Result<worker::CompareReply> run();
 
  private:
+  std::vector<std::optional<Failure>> reserve_workspace();
+  Result<Subject> ready(const worker::Contender& contender);
   Result<void> add_contenders();
   Result<void> add_baseline();
   Result<void> time();

@@ -175,9 +175,14 @@ DevicePointers Operands::pointers() const {
 Expected<void> Operands::reserve_workspace(Workbench& bench, std::int64_t bytes) {
   if (bytes <= static_cast<std::int64_t>(workspace_.bytes())) return {};
   workspace_ = DeviceMemory();
-  return Steps{}
-      .allocate(workspace_, std::max(bytes, kWorkspaceMarkBytes))
-      .then([&] { return bench.fill_bytes(workspace_.address(), 0, kWorkspaceMarkBytes); })
+  Steps steps;
+  steps.allocate(workspace_, std::max(bytes, kWorkspaceMarkBytes));
+  if (no_marks_.bytes() == 0) {
+    steps.allocate(no_marks_, kWorkspaceMarkBytes).then([&] {
+      return bench.fill_bytes(no_marks_.address(), 0, kWorkspaceMarkBytes);
+    });
+  }
+  return steps.then([&] { return bench.fill_bytes(workspace_.address(), 0, kWorkspaceMarkBytes); })
       .state;
 }
 
@@ -185,10 +190,11 @@ Expected<void> Operands::poison(Workbench& bench) {
   Steps steps;
   steps.then([&] { return bench.fill_bytes(c_.address(), kPoison, c_.bytes()); });
   if (workspace_.bytes() > 0) {
-    steps.then([&] {
-      return bench.fill_bytes(workspace_.address() + kWorkspaceMarkBytes, kPoison,
-                              workspace_.bytes() - kWorkspaceMarkBytes);
-    });
+    steps.then([&] { return bench.fill_bytes(workspace_.address(), 0, kWorkspaceMarkBytes); })
+        .then([&] {
+          return bench.fill_bytes(workspace_.address() + kWorkspaceMarkBytes, kPoison,
+                                  workspace_.bytes() - kWorkspaceMarkBytes);
+        });
   }
   return steps.then([&] { return restore(bench); }).state;
 }
@@ -214,6 +220,12 @@ Expected<Correctness> Operands::verify(Workbench& bench) const {
     if (!*counted) return tl::unexpected(counted->error());
   }
 
+  Expected<std::int64_t> marks = 0;
+  if (workspace_.bytes() > 0) {
+    marks = bench.count_differences(workspace_.address(), no_marks_.address(), kWorkspaceMarkBytes);
+    if (!marks) return tl::unexpected(marks.error());
+  }
+
   Correctness result;
   // A reference of zeros (alpha and beta 0) is met exactly or not at all.
   result.error = sums->reference_norm > 0 ? sums->error_norm / sums->reference_norm
@@ -228,6 +240,8 @@ Expected<Correctness> Operands::verify(Workbench& bench) const {
         fmt::format("{} bytes before and {} behind the output were overwritten", *before, *after);
   } else if (*gaps > 0) {
     result.what = fmt::format("{} bytes between the output's rows were overwritten", *gaps);
+  } else if (*marks > 0) {
+    result.what = "the workspace's marks were not left zero";
   } else if (!(result.error <= bounds_.frobenius)) {
     result.what = fmt::format("relative error {:.2e}, at most {:.2e} is right", result.error,
                               bounds_.frobenius);

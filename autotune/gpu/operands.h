@@ -37,12 +37,13 @@ class Operands {
   // Makes `bytes` of workspace available, its marks zero (kWorkspaceMarkBytes).
   Expected<void> reserve_workspace(Workbench& bench, std::int64_t bytes);
 
-  // Before a run that is checked: poisons output, guard bands and workspace but for its marks with
-  // 0xff (NaN in every type), then puts C back where beta != 0.
+  // Before a run that is checked: zeroes the workspace's marks, poisons output, guard bands and the
+  // rest of the workspace with 0xff (NaN in every type), then puts C back where beta != 0.
   Expected<void> poison(Workbench& bench);
   // Before a timed run: puts C back where beta != 0, for it would grow from run to run.
   Expected<void> restore(Workbench& bench);
-  // Every element against its reference, the gaps and the guard bands against the poison. Waits.
+  // Every element against its reference, the gaps and the guard bands against the poison, the marks
+  // against zero. Waits.
   Expected<Correctness> verify(Workbench& bench) const;
 
  private:
@@ -59,6 +60,7 @@ class Operands {
   DeviceMemory pristine_;  // m x ldc as c_ starts, where beta != 0
   DeviceMemory reference_;
   DeviceMemory workspace_;
+  DeviceMemory no_marks_;  // as the workspace's marks are to be left
   double reference_rms_ = 0;
 };
 

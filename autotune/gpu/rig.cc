@@ -59,19 +59,20 @@ Result<void> Rig::prepare_operands(const Problem& problem, std::uint64_t seed) {
   return {};
 }
 
-Result<const LoadedKernel*> Rig::kernel(const std::string& cubin, const std::string& entry) {
+Result<std::shared_ptr<const LoadedKernel>> Rig::kernel(const std::string& cubin,
+                                                        const std::string& entry) {
   const auto found = std::find_if(kernels_.begin(), kernels_.end(), [&](const KeptKernel& kept) {
     return kept.cubin == cubin && kept.entry == entry;
   });
   if (found != kernels_.end()) {
     kernels_.splice(kernels_.begin(), kernels_, found);
-    return &kernels_.front().kernel;
+    return kernels_.front().kernel;
   }
   auto loaded = LoadedKernel::load(cubin, entry);
   if (!loaded) return tl::unexpected(failure(loaded.error()));
-  kernels_.push_front({cubin, entry, std::move(*loaded)});
+  kernels_.push_front({cubin, entry, std::make_shared<LoadedKernel>(std::move(*loaded))});
   if (kernels_.size() > kKeptKernels) kernels_.pop_back();
-  return &kernels_.front().kernel;
+  return kernels_.front().kernel;
 }
 
 Result<Config> Rig::config(const std::string& text) const {
@@ -102,14 +103,15 @@ Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms) {
   if (auto reserved = reserve(*whole, max_sms); !reserved) {
     return tl::unexpected(reserved.error());
   }
-  std::vector<std::pair<const LoadedKernel*, LaunchPlan>> launches;
+  const StageWorkspace workspace = workspace_of(*whole, problem, device, max_sms);
+  std::vector<std::pair<std::shared_ptr<const LoadedKernel>, LaunchPlan>> launches;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
     const Config own = stage_of(*whole, i);
     const std::string& cubin = i == 0 ? contender.cubin : contender.second_cubin;
     auto loaded = kernel(cubin, std::string(own.kernel->entry()));
     if (!loaded) return tl::unexpected(loaded.error());
     const LaunchPlan plan =
-        stage_launch(*whole, problem, i, device, operands_->pointers(), max_sms);
+        stage_launch(*whole, problem, i, device, operands_->pointers(), workspace, max_sms);
     auto verdict = (*loaded)->prepare(plan);
     if (!verdict) return tl::unexpected(failure(verdict.error()));
     if (*verdict) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -64,11 +65,12 @@ class Rig {
   struct KeptKernel {
     std::string cubin;
     std::string entry;
-    LoadedKernel kernel;
+    std::shared_ptr<const LoadedKernel> kernel;
   };
 
   explicit Rig(Workbench made) : bench_(std::move(made)), nvml_(bench_.gpu().uuid) {}
-  Result<const LoadedKernel*> kernel(const std::string& cubin, const std::string& entry);
+  Result<std::shared_ptr<const LoadedKernel>> kernel(const std::string& cubin,
+                                                     const std::string& entry);
 
   Workbench bench_;
   std::optional<Timer> timer_;  // refers to `bench_` where it lies

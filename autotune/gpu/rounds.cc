@@ -48,7 +48,7 @@ std::vector<std::size_t> Rounds::next(std::size_t room, std::chrono::duration<do
   // Each round starts where the one before it ended.
   std::vector<std::size_t> sides;
   for (std::size_t round = 0; round < rounds; ++round) {
-    const std::size_t first = (count - round % count) % count;
+    const std::size_t first = (count - (taken() + round) % count) % count;
     for (std::size_t i = 0; i < count; ++i) sides.push_back((first + i) % count);
   }
   return sides;

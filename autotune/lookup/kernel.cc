@@ -37,7 +37,7 @@ struct Kernel::Impl {
   Problem problem;
   DeviceSpec device;
   Config config;
-  std::int64_t workspace_bytes;
+  StageWorkspace workspace;
   std::vector<gpu::LoadedKernel> loaded;  // by stage
 };
 
@@ -71,17 +71,18 @@ Expected<Config> KernelMaker::config_of(const BestConfig& best, const Problem& p
 
 Expected<Kernel> KernelMaker::make(std::span<const std::string> images, const Config& config,
                                    const Problem& problem, const DeviceSpec& device) {
+  const StageWorkspace workspace = workspace_of(config, problem, device, 0);
   std::vector<gpu::LoadedKernel> kernels;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
     const Config own = stage_of(config, i);
     auto loaded = gpu::LoadedKernel::load(images[i], own.kernel->entry());
     if (!loaded) return tl::unexpected(loaded.error());
-    const auto verdict = loaded->prepare(stage_launch(config, problem, i, device, {}, 0));
+    const auto verdict =
+        loaded->prepare(stage_launch(config, problem, i, device, {}, workspace, 0));
     if (!verdict) return tl::unexpected(verdict.error());
     if (*verdict) return fail(ErrorCode::failed, search::describe(**verdict, own, device));
     kernels.push_back(*std::move(loaded));
   }
-  const std::int64_t workspace = workspace_of(config, problem, device, 0).bytes;
   return Kernel(std::make_unique<Kernel::Impl>(
       Kernel::Impl{problem, device, config, workspace, std::move(kernels)}));
 }
@@ -151,7 +152,7 @@ Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* strea
       {"c", at.c, true, false},
       {"up", at.up, has_activation(problem), !has_activation(problem)},
       {"down", at.down, is_mlp(problem), !is_mlp(problem)},
-      {"workspace", at.workspace, impl_->workspace_bytes > 0, false},
+      {"workspace", at.workspace, impl_->workspace.bytes > 0, false},
   };
   for (const auto& pointer : pointers) {
     if (pointer.refused && pointer.address != 0) {
@@ -162,12 +163,13 @@ Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* strea
     if (auto sound = check_pointer(pointer.name, pointer.address); !sound) return sound;
   }
   for (std::size_t i = 0; i < impl_->loaded.size(); ++i) {
-    const LaunchPlan plan = stage_launch(impl_->config, problem, i, impl_->device, at, 0);
+    const LaunchPlan plan =
+        stage_launch(impl_->config, problem, i, impl_->device, at, impl_->workspace, 0);
     if (auto state = impl_->loaded[i].launch(plan, stream); !state) return state;
   }
   return {};
 }
 
-std::int64_t Kernel::workspace_bytes() const { return impl_->workspace_bytes; }
+std::int64_t Kernel::workspace_bytes() const { return impl_->workspace.bytes; }
 
 }  // namespace autotune

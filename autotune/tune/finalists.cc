@@ -179,10 +179,14 @@ class Final {
   }
 
   double lead_percent() const {
+    // Where there was a look, only those of the last were timed in its clocks.
+    std::vector<std::size_t> others = standing_.leaders;
+    if (standing_.timed_again.empty()) {
+      others.resize(trials_.size());
+      std::iota(others.begin(), others.end(), std::size_t{0});
+    }
     double second = 0;
-    for (std::size_t i = 0; i < trials_.size(); ++i) {
-      // Where there was a look, only those of it were timed in its clocks.
-      if (!standing_.timed_again.empty() && !standing_.timed_again.contains(i)) continue;
+    for (const std::size_t i : others) {
       if (i != standing_.winner && (second == 0 || us(i) < second)) second = us(i);
     }
     return second == 0 ? 0 : std::max(0.0, (second / us(standing_.winner) - 1) * 100);

@@ -34,6 +34,7 @@ Expected<std::optional<worker::CompareReply>> Session::look(const std::vector<co
       if (code.error().code == ErrorCode::cancelled) return none;
       return tl::unexpected(code.error());
     }
+    if ((*code)->outcome != Outcome::ok) return none;
     request.contenders.push_back({to_string(trial->config), (*code)->image, {}});
   }
   auto reply = tools_.measurer.compare(request);

@@ -65,6 +65,12 @@ class Joint {
     return !tools_.options.limits.restricts() && tools_.options.space.built_in;
   }
 
+  // What a run that was stopped early must do to replace it.
+  bool beats_former(const Trial& winner) const {
+    const auto& before = ledger_.winner();
+    return !before || winner.measurement.median_us < before->trial.measurement.median_us;
+  }
+
   static std::vector<Trial> close(const TuneResult& stage) {
     std::vector<Trial> some{stage.winner};
     for (const Trial& each : stage.finalists) {
@@ -112,6 +118,10 @@ class Joint {
         if (!code) {
           if (code.error().code == ErrorCode::cancelled) return none;
           return tl::unexpected(code.error());
+        }
+        if ((*code)->outcome != Outcome::ok) {
+          failure_ = (*code)->log;
+          return none;
         }
         (i == 0 ? contender.cubin : contender.second_cubin) = (*code)->image;
       }
@@ -168,6 +178,7 @@ class Joint {
       result.reused += stage.reused;
       for (const auto& [outcome, count] : stage.outcomes) result.outcomes[outcome] += count;
     }
+    result.cancelled = result.cancelled || tools_.stop;
     result.seconds = std::chrono::duration<double>(Clock::now() - tools_.start).count();
     keep(result);
     return result;
@@ -178,7 +189,7 @@ class Joint {
     ledger_.begin(run_info(tools_.device, tools_.options, tools_.measurer));
     const std::string hash = source_hash(result.winner.config, problem_, tools_.device);
     ledger_.record(result.winner, hash);
-    if (shared()) {
+    if (shared() && (!result.cancelled || beats_former(result.winner))) {
       cache::WinnerRecord record;
       record.lead_percent = result.lead_percent;
       record.tie = result.tie;

@@ -27,9 +27,11 @@ constexpr std::size_t kReferences = 8;  // of the drawn configs are tried as the
 // So many configs per compile worker are asked for ahead.
 constexpr std::size_t kAhead = 4;
 
-// Of the config beside the reference.
+// Of the config beside the reference: without that it has no time either.
 Outcome outcome_of(const worker::CompareReply& reply) {
-  return reply.outcome != Outcome::ok ? reply.outcome : reply.sides.back().outcome;
+  if (reply.outcome != Outcome::ok) return reply.outcome;
+  const Outcome reference = reply.sides.front().outcome;
+  return reference != Outcome::ok ? reference : reply.sides.back().outcome;
 }
 
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }

@@ -60,8 +60,7 @@ Expected<TuneResult> Tuner::tune(const Problem& problem, cache::Store* store, Ob
     if (!result || !joint) return result;
     stages.push_back(*std::move(result));
   }
-  options.space = impl_->options.space;
-  return join_stages({impl_->device, options, impl_->workers.pool, impl_->workers.measurer,
+  return join_stages({impl_->device, impl_->options, impl_->workers.pool, impl_->workers.measurer,
                       impl_->memory, observer, stop, start, std::move(compiler)},
                      problem, stages, store);
 }

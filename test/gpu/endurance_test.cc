@@ -40,11 +40,12 @@ void endure(gpu::Workbench& bench, const Config& config, const Problem& problem)
   for (int draw = 0; draw < kDraws; ++draw) {
     auto operands = gpu::Operands::create(bench, problem, static_cast<std::uint64_t>(draw) + 1);
     REQUIRE(operands);
-    REQUIRE(operands->reserve_workspace(bench, workspace_of(config, problem, device, 0).bytes));
+    const StageWorkspace workspace = workspace_of(config, problem, device, 0);
+    REQUIRE(operands->reserve_workspace(bench, workspace.bytes));
     const DevicePointers at = operands->pointers();
     std::vector<LaunchPlan> plans;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
-      plans.push_back(stage_launch(config, problem, i, device, at, 0));
+      plans.push_back(stage_launch(config, problem, i, device, at, workspace, 0));
       const auto refused = kernels[i].prepare(plans[i]);
       REQUIRE(refused);
       REQUIRE_FALSE(*refused);

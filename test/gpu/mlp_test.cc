@@ -232,6 +232,30 @@ TEST_CASE("an MLP whose second stage splits k has one workspace for both") {
   }
 }
 
+TEST_CASE("pairs with and without parts of k share a workspace") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  const DeviceSpec& device = measurer->gpu().spec;
+  const Problem problem = mlp(100, 512, 1524, DType::bf16, Layout::tn);
+  const std::string whole = kMma + std::string(kJoint) + kMma;
+  const std::string parts = whole + ",split_k=4";
+  worker::CompareRequest request;
+  request.problem = problem;
+  for (const std::string& text : {parts, whole, parts}) {
+    request.contenders.push_back(contender(pair_of(text), problem, device));
+  }
+  request.rounds = 3;
+  for (int again = 0; again < 2; ++again) {
+    const auto reply = measurer->compare(request);
+    INFO(reply.log);
+    REQUIRE(reply.outcome == Outcome::ok);
+    for (const worker::Side& side : reply.sides) {
+      INFO(side.log);
+      CHECK(side.outcome == Outcome::ok);
+    }
+  }
+}
+
 TEST_CASE("the second kernel of an MLP waits for the first, launch after launch") {
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
@@ -241,6 +265,7 @@ TEST_CASE("the second kernel of an MLP waits for the first, launch after launch"
   for (const auto& [dtype, text] :
        {std::pair(DType::bf16, kMma + std::string(kJoint) + kGemv),
         {DType::bf16, kMma + std::string(kJoint) + kMma},
+        {DType::bf16, kMma + std::string(kJoint) + kMma + ",split_k=8"},
         {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=64"},
         {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=64,split_k=16"},
         {DType::fp32, kSimt + std::string(kJoint) + kSimt},

@@ -33,6 +33,17 @@ TEST_CASE("sides are launched by turns and in turned order") {
   CHECK(three.next(11, Seconds(0)) == Sides{0, 1, 2, 2, 0, 1, 1, 2, 0});
 }
 
+TEST_CASE("turns go on where a burst takes a single round") {
+  Rounds rounds(12, RoundRule{3, 3, 0});
+  std::vector<std::size_t> firsts;
+  for (Sides sides; !(sides = rounds.next(16, Seconds(0))).empty();) {
+    REQUIRE(sides.size() == 12);
+    firsts.push_back(sides.front());
+    rounds.take(sides, std::vector<double>(12, 1.0));
+  }
+  CHECK(firsts == Sides{0, 11, 10});
+}
+
 TEST_CASE("a round is never cut") {
   Rounds rounds(5, RoundRule{2, 2, 0});
   CHECK(rounds.next(3, Seconds(0)) == Sides{0, 1, 2, 3, 4});

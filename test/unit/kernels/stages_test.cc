@@ -179,11 +179,11 @@ TEST_CASE("a whole's source hash is that of both kernels") {
   CHECK(joint_hash({"one"}) == "one");
 }
 
-TEST_CASE("the intermediate lies in the workspace, behind what the kernels need") {
+TEST_CASE("the intermediate lies in the workspace, behind the marks and what the kernels need") {
   const Problem problem = whole();
   const StageWorkspace alone = workspace_of(config_of("mma + mma"), problem, device(), 0);
-  CHECK(alone.intermediate == 0);
-  CHECK(alone.bytes == 100 * 1524 * 2);
+  CHECK(alone.intermediate == kWorkspaceMarkBytes);
+  CHECK(alone.bytes == kWorkspaceMarkBytes + 100 * 1524 * 2);
 
   const Config sums = config_of(kWithSums);
   const std::int64_t of_sums = needs(sums, problem, 1).workspace_bytes;
@@ -196,7 +196,13 @@ TEST_CASE("the intermediate lies in the workspace, behind what the kernels need"
   CHECK(both.bytes == both.intermediate + 100 * 1524 * 2);
 
   const Problem wide = with(DType::tf32, Layout::tn);
-  CHECK(workspace_of(config_of("mma + mma"), wide, device(), 0).bytes == 100 * 1524 * 4);
+  CHECK(workspace_of(config_of("mma + mma"), wide, device(), 0).bytes ==
+        kWorkspaceMarkBytes + 100 * 1524 * 4);
+
+  Problem huge = wide;
+  huge.m = huge.n = (std::int64_t{1} << 31) - 1;
+  huge.ldb = huge.n;
+  CHECK(workspace_of(config_of("mma + mma"), huge, device(), 0).bytes > 0);
 }
 
 TEST_CASE("a single stage's workspace is its kernel's") {
@@ -238,7 +244,7 @@ TEST_CASE("a stage's launch is its kernel's own, and the second follows the firs
     const StageWorkspace workspace = workspace_of(config, problem, device(cc), 0);
     for (const std::size_t stage : {0, 1}) {
       CAPTURE(cc, stage);
-      const LaunchPlan plan = stage_launch(config, problem, stage, device(cc), kAt, 0);
+      const LaunchPlan plan = stage_launch(config, problem, stage, device(cc), kAt, workspace, 0);
       CHECK(plan.follows == (stage == 1 && cc >= 90));
       const Config own = stage_of(config, stage);
       DevicePointers pointers = stage_pointers(problem, stage, kAt, workspace);
@@ -252,14 +258,15 @@ TEST_CASE("a stage's launch is its kernel's own, and the second follows the firs
     }
   }
   const Problem single = whole(given("gemm"));
-  CHECK_FALSE(stage_launch(config_of("mma", "gemm"), single, 0, device(), kAt, 0).follows);
+  CHECK_FALSE(stage_launch(config_of("mma", "gemm"), single, 0, device(), kAt, {}, 0).follows);
 }
 
 TEST_CASE("the second stage is admitted early where its blocks take an SM each") {
   const Problem problem = whole();
   const auto admits = [&](const char* second, int cc) {
     const Config config = config_of(std::string("mma + ") + second);
-    const LaunchPlan plan = stage_launch(config, problem, 0, device(cc), kAt, 0);
+    const LaunchPlan plan = stage_launch(config, problem, 0, device(cc), kAt,
+                                         workspace_of(config, problem, device(cc), 0), 0);
     GemmArgs args;
     std::memcpy(&args, plan.params.data(), sizeof(args));
     return args.admits != 0;

@@ -106,7 +106,7 @@ TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
   REQUIRE(joined);
   CHECK(joined->trial.key.config == fastest);
   CHECK(joined->trial.key.source_hash == source_hash(result.winner.config, problem, h200()));
-  CHECK(joined->trial.predicted.workspace_bytes == 1000 * 2000 * 4);
+  CHECK(joined->trial.predicted.workspace_bytes == kWorkspaceMarkBytes + 1000 * 2000 * 4);
   for (const std::size_t stage : {0, 1}) {
     const auto own = winner_of(store, stage_of(problem, stage));
     REQUIRE(own);
