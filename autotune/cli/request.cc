@@ -60,13 +60,28 @@ struct Dimensions {
   std::string Options::*n;
   std::string Options::*k;
 };
-constexpr Dimensions kPlain{{"m", "n", "k"}, &Options::m, &Options::n, &Options::k};
-constexpr Dimensions kMlp{{"tokens", "intermediate", "hidden"},
-                          &Options::tokens,
-                          &Options::intermediate,
-                          &Options::hidden};
-const Dimensions& dimensions_of(const Family& family) {
-  return family.stages.empty() ? kPlain : kMlp;
+Dimensions dimensions_of(const Family& family) {
+  const DimensionNames names = dimension_names(family.name);
+  if (family.stages.empty()) return {names, &Options::m, &Options::n, &Options::k};
+  return {names, &Options::tokens, &Options::intermediate, &Options::hidden};
+}
+
+// Dimensions that other families have.
+Expected<void> refuse_foreign(const Options& options, const Family& family) {
+  const Dimensions own = dimensions_of(family);
+  for (const Family* other : families()) {
+    const Dimensions foreign = dimensions_of(*other);
+    if (foreign.m == own.m) continue;
+    for (const auto& [name, member] : {std::pair{foreign.names.m, foreign.m},
+                                       {foreign.names.n, foreign.n},
+                                       {foreign.names.k, foreign.k}}) {
+      if ((options.*member).empty()) continue;
+      return bad(
+          fmt::format("--{} does not go with the family {}: its dimensions are --{}, --{} and --{}",
+                      name, family.name, own.names.m, own.names.n, own.names.k));
+    }
+  }
+  return {};
 }
 
 Expected<void> fill_dimensions(const Options& options, const Family& family, Problem& problem) {
@@ -76,17 +91,8 @@ Expected<void> fill_dimensions(const Options& options, const Family& family, Pro
     std::int64_t& value;
     bool needed;
   };
-  const Dimensions& own = dimensions_of(family);
-  const Dimensions& foreign = family.stages.empty() ? kMlp : kPlain;
-  for (const auto& [name, member] : {std::pair{foreign.names.m, foreign.m},
-                                     {foreign.names.n, foreign.n},
-                                     {foreign.names.k, foreign.k}}) {
-    if ((options.*member).empty()) continue;
-    return bad(
-        fmt::format("--{} does not go with the family {}: its dimensions are --{}, --{} and "
-                    "--{}",
-                    name, family.name, own.names.m, own.names.n, own.names.k));
-  }
+  if (const auto sound = refuse_foreign(options, family); !sound) return sound;
+  const Dimensions own = dimensions_of(family);
   const Dimension dimensions[] = {
       {own.names.m, options.*own.m, problem.m, true},
       {own.names.n, options.*own.n, problem.n, true},
@@ -171,7 +177,7 @@ Expected<Problem> read_problem(const Options& options, const Family& family) {
 // for one.
 Expected<std::vector<Problem>> read_ladder(const Options& options, const Family& family,
                                            std::size_t dots) {
-  const Dimensions& names = dimensions_of(family);
+  const Dimensions names = dimensions_of(family);
   const std::string& range = options.*names.m;
   const std::string flag = fmt::format("--{}", names.names.m);
   const auto first = parse_dimension(flag, range.substr(0, dots));
@@ -263,7 +269,7 @@ Expected<Request> read_request(const Options& options, Ladder ladder) {
   }
   const auto family = family_named(options.family);
   if (!family) return tl::unexpected(family.error());
-  const Dimensions& names = dimensions_of(**family);
+  const Dimensions names = dimensions_of(**family);
   const std::string& rows = options.*names.m;
   if (const auto dots = rows.find(".."); dots != std::string::npos) {
     if (ladder == Ladder::refused) {

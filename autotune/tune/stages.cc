@@ -127,12 +127,44 @@ class Joint {
       }
     }
     auto reply = tools_.measurer.compare(request);
+    if (reply && reply->outcome != Outcome::ok && trials.size() > 1) {
+      reply = compare_sound(std::move(request), *std::move(reply));
+    }
     if (!reply) return tl::unexpected(reply.error());
     for (const worker::Side& side : reply->sides) {
       if (side.outcome != Outcome::ok) failure_ = side.log;
     }
     if (reply->outcome != Outcome::ok) failure_ = reply->log;
     return std::optional(std::move(*reply));
+  }
+
+  // After a comparison that took the worker down: which of its pairs do, and the others once more.
+  Expected<worker::CompareReply> compare_sound(worker::CompareRequest request,
+                                               worker::CompareReply lost) {
+    const std::vector<worker::Contender> all = std::exchange(request.contenders, {});
+    std::vector<worker::Side> sides(all.size());
+    std::vector<std::size_t> sound;
+    worker::CompareRequest alone = request;
+    alone.rounds = alone.most_rounds = 1;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      alone.id = ++looks_;
+      alone.contenders = {all[i]};
+      const auto reply = tools_.measurer.compare(alone);
+      if (!reply) return reply;
+      sides[i].outcome =
+          reply->outcome != Outcome::ok ? reply->outcome : reply->sides.front().outcome;
+      sides[i].log = reply->log;
+      if (sides[i].outcome != Outcome::ok) continue;
+      sound.push_back(i);
+      request.contenders.push_back(all[i]);
+    }
+    if (sound.empty()) return lost;
+    request.id = ++looks_;
+    auto reply = tools_.measurer.compare(request);
+    if (!reply || reply->outcome != Outcome::ok) return reply;
+    for (std::size_t i = 0; i < sound.size(); ++i) sides[sound[i]] = reply->sides[i];
+    reply->sides = std::move(sides);
+    return reply;
   }
 
   // A single pair needs no final and a slow default is not in it, but both have a time of their

@@ -190,6 +190,19 @@ TEST_CASE("a restricted run crowns no winner of an MLP") {
   CHECK_FALSE(winner_of(store, small_mlp()));
 }
 
+TEST_CASE("a pair that takes its worker down leaves the others in the final") {
+  Watcher watcher;
+  const std::atomic<bool> never{false};
+  const auto whole = test::tune_once(options_of_mlp(), small_mlp(), nullptr, watcher, never);
+  REQUIRE(whole);
+  const std::string winner = to_string(whole->winner.config);
+  const Setting rules("AUTOTUNE_FAKE_RULES", winner + "=>kill");
+  const auto result = test::tune_once(options_of_mlp(), small_mlp(), nullptr, watcher, never);
+  REQUIRE(result);
+  CHECK(to_string(result->winner.config) != winner);
+  CHECK(result->winner.measurement.samples > 0);
+}
+
 TEST_CASE("kernels that work alone but not together are an error that says so") {
   const Setting rules("AUTOTUNE_FAKE_RULES", std::string(kJoint) + "simt:=>kill");
   Watcher watcher;
