@@ -24,14 +24,14 @@ constexpr double kSame = 0.002;
 
 // Who is not behind by more than `behind`, or whose interval says that it may not be behind at all,
 // is looked at again, `most` of them. Rounds are as many as take kLookUs in all, within bounds.
-struct Stage {
+struct LookRule {
   int least_rounds;
   int most_rounds;
   bool rested;
   double behind;
   std::size_t most;
 };
-constexpr std::array<Stage, 3> kStages{
+constexpr std::array<LookRule, 3> kLooks{
     {{3, 8, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
 constexpr double kLookUs = 150'000;
 constexpr int kMoreRounds = 4;  // times as many, where launches are short
@@ -53,13 +53,13 @@ class Final {
     std::vector<std::size_t> field = entrants();
     standing_.winner = field.front();
     standing_.leaders = field;
-    for (const Stage& stage : kStages) {
+    for (const LookRule& rule : kLooks) {
       if (field.size() < 2) break;
-      const auto seen = look(field, stage);
+      const auto seen = look(field, rule);
       if (!seen) return tl::unexpected(seen.error());
       if (seen->empty()) break;
       judge(*seen);
-      if (stage.most > 1) field = remaining(*seen, stage);
+      if (rule.most > 1) field = remaining(*seen, rule);
     }
     standing_.lead_percent = lead_percent();
     return standing_;
@@ -97,7 +97,7 @@ class Final {
     for (const std::size_t each : order) {
       const bool full =
           field.size() == kFinalists ||
-          (field.size() >= kAtLeast && round_us * kStages.front().least_rounds > kLookUs);
+          (field.size() >= kAtLeast && round_us * kLooks.front().least_rounds > kLookUs);
       if (us(each) > us(order.front()) * kWithin || full) break;
       if (of_shape[shape(each)]++ >= kOfShape) continue;
       field.push_back(each);
@@ -114,7 +114,7 @@ class Final {
   }
 
   // Those that were timed; none where that was not possible.
-  Expected<std::vector<Seen>> look(const std::vector<std::size_t>& field, const Stage& stage) {
+  Expected<std::vector<Seen>> look(const std::vector<std::size_t>& field, const LookRule& rule) {
     std::vector<const Trial*> trials;
     double round_us = 0;
     for (const std::size_t each : field) {
@@ -122,9 +122,9 @@ class Final {
       round_us += us(each);
     }
     const int rounds =
-        std::clamp(static_cast<int>(kLookUs / round_us), stage.least_rounds, stage.most_rounds);
+        std::clamp(static_cast<int>(kLookUs / round_us), rule.least_rounds, rule.most_rounds);
     const auto reply =
-        looking_(trials, {rounds, stage.rested ? rounds * kMoreRounds : rounds, stage.rested});
+        looking_(trials, {rounds, rule.rested ? rounds * kMoreRounds : rounds, rule.rested});
     if (!reply) return tl::unexpected(reply.error());
     std::vector<Seen> seen;
     if (!*reply || (*reply)->outcome != Outcome::ok) return seen;
@@ -166,12 +166,12 @@ class Final {
   }
 
   // The best first; the default comes along, so that it and the winner are timed side by side.
-  std::vector<std::size_t> remaining(const std::vector<Seen>& seen, const Stage& stage) const {
+  std::vector<std::size_t> remaining(const std::vector<Seen>& seen, const LookRule& rule) const {
     const Seen& best = seen.front();
     std::vector<std::size_t> field;
     for (const Seen& each : seen) {
-      const bool close = each.ratio < best.ratio * (1 + stage.behind) || may_equal(each, best);
-      if (close && field.size() < stage.most) field.push_back(each.trial);
+      const bool close = each.ratio < best.ratio * (1 + rule.behind) || may_equal(each, best);
+      if (close && field.size() < rule.most) field.push_back(each.trial);
     }
     if (field.size() < 2) return field;
     if (default_ && us(*default_) <= us(field.front()) * kSeededWithin) add(*default_, field);

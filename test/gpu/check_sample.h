@@ -11,7 +11,8 @@
 
 namespace autotune::test {
 
-inline void check_config(gpu::Measurer& measurer, const Problem& problem, const Config& config) {
+inline void check_config(gpu::Measurer& measurer, const Problem& problem, const Config& config,
+                         int max_sms = 0) {
   INFO(describe(problem) << " with " << to_string(config));
   const gpu::CompiledCode code = compile(config, problem, measurer.gpu().spec);
   INFO(code.log);
@@ -21,6 +22,7 @@ inline void check_config(gpu::Measurer& measurer, const Problem& problem, const 
   request.config = to_string(config);
   request.cubin = code.cubin;
   request.actual = code.actual;
+  request.options.max_sms = max_sms;
   request.options.max_samples = 1;
   const auto reply = measurer.measure(request);
   INFO(reply.log);

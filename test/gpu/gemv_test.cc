@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "search/plan.h"
-#include "test/gpu/default_cases.h"
+#include "test/gpu/check_sample.h"
 #include "test/gpu/gpu_here.h"
 
 using namespace autotune;
@@ -43,27 +43,12 @@ class Checker {
 
   void check(const Config& config, const Problem& problem, int max_sms = 0) {
     const DeviceSpec& device = measurer_.gpu().spec;
-    INFO(describe(problem) << " with " << to_string(config));
     search::Limits limits;
     limits.keep_slow = true;
     const auto verdict =
         search::check(config, problem, traits_of(problem), device, limits, nullptr);
     if (verdict) FAIL(search::describe(*verdict, config, device));
-    const gpu::CompiledCode code = test::compile(config, problem, device);
-    INFO(code.log);
-    REQUIRE(code.ok);
-    worker::MeasureRequest request;
-    request.problem = problem;
-    request.config = to_string(config);
-    request.cubin = code.cubin;
-    request.actual = code.actual;
-    request.options.max_sms = max_sms;
-    request.options.max_samples = 1;
-    const auto reply = measurer_.measure(request);
-    INFO(reply.log);
-    CHECK(reply.outcome == Outcome::ok);
-    // Everything behind a poisoned context would fail as well.
-    REQUIRE(!measurer_.lost());
+    test::check_config(measurer_, problem, config, max_sms);
   }
 
  private:

@@ -21,15 +21,9 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 
 Problem mlp(std::int64_t tokens, std::int64_t hidden, std::int64_t intermediate, DType dtype,
             Layout layout, Activation activation = Activation::gelu_tanh) {
-  Problem problem;
+  Problem problem = test::geglu(tokens, intermediate, hidden, dtype, layout, activation);
   problem.family = "geglu_mlp";
-  problem.m = tokens;
-  problem.n = intermediate;
-  problem.k = hidden;
-  problem.dtype = dtype;
-  problem.out_dtype = default_out_dtype(dtype);
-  problem.layout = layout;
-  problem.activation = activation;
+  problem.ldc = 0;
   return checked(problem).value();
 }
 
