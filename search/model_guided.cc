@@ -19,12 +19,14 @@ namespace {
 constexpr std::size_t kOpening = 8;       // tile shapes at first
 constexpr std::size_t kOfKernel = 2;      // of them at least so many of each kernel: the prediction
                                           // ranks one kernel's configs better than two kernels
-constexpr std::size_t kAhead = 8;         // configs given and not yet known, after the opening
+constexpr std::size_t kAhead = 8;         // configs given and not yet known, after the opening,
+constexpr std::size_t kAheadLater = 14;   // and when much is known
+constexpr std::size_t kField = 8000;      // of each kernel, the best as predicted: none else is taken
 constexpr std::size_t kShortlist = 1500;  // configs that the choice is made among
 constexpr std::size_t kFewest = 24;       // configs before it may be done
 constexpr double kGain = 0.01;            // what is worth going on for
-constexpr double kChance = 0.05;          // that any of the next kAhead brings it, else done
-constexpr std::size_t kPatience = 24;  // configs in a row that may bring less than that, else done
+constexpr double kChance = 0.05;          // that any of the next ones brings it, else done
+constexpr std::size_t kPatience = 32;  // configs in a row that may bring less than that, else done
 constexpr double kFailure = 0.4;       // a failure tells of those like it as if it were this much
                                        // slower, in log time, than others
 
@@ -37,16 +39,52 @@ double expected_improvement(double best, double mean, double deviation) {
   return (best - mean) * below(z) + deviation * density(z);
 }
 
+// The survivors that the choice is made among, by their places in the plan.
+std::vector<std::size_t> field_of(const Plan& plan) {
+  std::vector<std::size_t> field;
+  std::map<const HostTwin*, std::size_t> of_kernel;
+  for (std::size_t i = 0; i < plan.survivors.size(); ++i) {
+    if (++of_kernel[plan.survivors[i].config.kernel] <= kField) field.push_back(i);
+  }
+  return field;
+}
+
+std::vector<Candidate> candidates_of(const Plan& plan, const std::vector<std::size_t>& places) {
+  std::vector<Candidate> candidates;
+  candidates.reserve(places.size());
+  for (const std::size_t place : places) candidates.push_back(plan.survivors[place]);
+  return candidates;
+}
+
+// How a kernel's blocks work together: in clusters, on parts of k, through a workspace.
+using Manner = std::tuple<const HostTwin*, bool, bool, bool>;
+
+Manner manner_of(const Candidate& candidate) {
+  return {candidate.config.kernel, candidate.resources.cluster > 1,
+          value_of(candidate.config, "split_k") > 1, candidate.resources.workspace_bytes > 0};
+}
+
+// Within, a candidate is a place in the field.
 class ModelGuided final : public Strategy {
  public:
   explicit ModelGuided(const Plan& plan)
-      : plan_(plan), surrogate_(plan), planned_(plan.survivors.size()) {
+      : places_(field_of(plan)),
+        field_(candidates_of(plan, places_)),
+        surrogate_(field_),
+        planned_(field_.size()) {
     open();
   }
 
   std::string_view name() const override { return "model"; }
 
   std::vector<std::size_t> next(std::span<const Observation> history, std::size_t limit) override {
+    std::vector<std::size_t> batch = next_of_field(history, limit);
+    for (std::size_t& candidate : batch) candidate = places_[candidate];
+    return batch;
+  }
+
+ private:
+  std::vector<std::size_t> next_of_field(std::span<const Observation> history, std::size_t limit) {
     std::vector<std::size_t> batch;
     if (!opening_.empty()) {
       const auto count = static_cast<std::ptrdiff_t>(std::min(limit, opening_.size()));
@@ -56,32 +94,43 @@ class ModelGuided final : public Strategy {
     }
     for (; known_ < history.size(); ++known_) note(history[known_]);
     // Fewer at a time would ask for the same sums more often.
-    if (pending_.size() > kAhead / 2) return batch;
-    batch = choose(std::min(limit, kAhead - pending_.size()));
+    if (pending_.size() > ahead() / 2) return batch;
+    batch = choose(std::min(limit, ahead() - pending_.size()));
     for (const std::size_t candidate : batch) give(candidate);
     return batch;
   }
 
- private:
-  // The best of each tile shape as predicted; the first of all is the default config.
+  std::size_t ahead() const { return known_ < kFewest ? kAhead : kAheadLater; }
+
+  // The best of each tile shape as predicted, and of each way for blocks to work together; the first
+  // of all is the default config.
   void open() {
     std::set<std::tuple<const HostTwin*, std::int32_t, std::int32_t>> shapes;
     std::map<const HostTwin*, std::size_t> of_kernel;
     const auto add_shapes = [&](std::size_t most, std::size_t most_of_kernel) {
-      for (std::size_t i = 0; i < plan_.survivors.size() && opening_.size() < most; ++i) {
-        const Config& config = plan_.survivors[i].config;
+      for (std::size_t i = 0; i < field_.size() && opening_.size() < most; ++i) {
+        const Config& config = field_[i].config;
         if (of_kernel[config.kernel] >= most_of_kernel) continue;
         const auto shape =
             std::tuple(config.kernel, value_of(config, "block_m"), value_of(config, "block_n"));
         if (!shapes.insert(shape).second) continue;
-        opening_.push_back(i);
-        give(i);
+        add_to_opening(i);
         ++of_kernel[config.kernel];
       }
     };
-    add_shapes(plan_.survivors.size(), kOfKernel);
-    add_shapes(kOpening, plan_.survivors.size());
+    add_shapes(field_.size(), kOfKernel);
+    std::set<Manner> manners;
+    for (const std::size_t i : opening_) manners.insert(manner_of(field_[i]));
+    for (std::size_t i = 0; i < field_.size(); ++i) {
+      if (manners.insert(manner_of(field_[i])).second) add_to_opening(i);
+    }
+    add_shapes(kOpening, field_.size());
     std::sort(opening_.begin(), opening_.end());
+  }
+
+  void add_to_opening(std::size_t candidate) {
+    opening_.push_back(candidate);
+    give(candidate);
   }
 
   void give(std::size_t candidate) {
@@ -90,24 +139,29 @@ class ModelGuided final : public Strategy {
   }
 
   void note(const Observation& seen) {
-    planned_[seen.candidate] = true;  // a former winner may come from elsewhere
-    pending_.erase(seen.candidate);
+    const auto place = std::lower_bound(places_.begin(), places_.end(), seen.candidate);
+    const bool of_field = place != places_.end() && *place == seen.candidate;
+    const auto candidate = static_cast<std::size_t>(place - places_.begin());
+    if (of_field) {
+      planned_[candidate] = true;  // a former winner may come from elsewhere
+      pending_.erase(candidate);
+    }
     if (seen.outcome == Outcome::ok) {
-      good_.push_back({seen.candidate, seen.median_us});
+      if (of_field) good_.push_back({candidate, seen.median_us});
       best_ = std::min(best_, std::log(seen.median_us));
       if (best_ < gained_ - kGain) {
         gained_ = best_;
         gained_at_ = known_;
       }
-    } else {
-      failed_.push_back(seen.candidate);
+    } else if (of_field) {
+      failed_.push_back(candidate);
     }
   }
 
   std::vector<std::size_t> choose(std::size_t count) {
     if (good_.empty()) return down_the_ranking(count);
     learn();
-    Promising next = promising(kAhead);
+    Promising next = promising(ahead());
     const bool stale = known_ - gained_at_ > kPatience;
     if (known_ >= kFewest && (stale || next.chance < kChance)) return {};
     next.candidates.resize(std::min(next.candidates.size(), count));
@@ -156,11 +210,11 @@ class ModelGuided final : public Strategy {
     std::vector<Surrogate::Sample> samples = good_;
     double ratios = 0;  // logarithms
     for (const Surrogate::Sample& each : good_) {
-      ratios += std::log(each.us / plan_.survivors[each.candidate].predicted_us);
+      ratios += std::log(each.us / field_[each.candidate].predicted_us);
     }
     const double failed = std::exp(ratios / static_cast<double>(good_.size()) + kFailure);
     for (const std::size_t candidate : failed_) {
-      samples.push_back({candidate, failed * plan_.survivors[candidate].predicted_us});
+      samples.push_back({candidate, failed * field_[candidate].predicted_us});
     }
     surrogate_.learn(samples);
   }
@@ -188,7 +242,8 @@ class ModelGuided final : public Strategy {
     return batch;
   }
 
-  const Plan& plan_;
+  std::vector<std::size_t> places_;  // of the field in the plan
+  std::vector<Candidate> field_;
   Surrogate surrogate_;
   std::vector<std::size_t> opening_;  // what is left of it
   std::vector<bool> planned_;         // ever given, or to be in the opening

@@ -54,10 +54,10 @@ double prior_log_density(const Spread& spread) {
 
 }  // namespace
 
-Surrogate::Surrogate(const Plan& plan) {
+Surrogate::Surrogate(std::span<const Candidate> candidates) {
   std::unordered_map<const HostTwin*, std::size_t> kernels;
   std::vector<const HostTwin*> twins;
-  for (const Candidate& each : plan.survivors) {
+  for (const Candidate& each : candidates) {
     const HostTwin* twin = each.config.kernel;
     const auto [found, fresh] = kernels.emplace(twin, axes_.size());
     if (fresh) {
@@ -79,9 +79,9 @@ Surrogate::Surrogate(const Plan& plan) {
       axis.log_correlation = log_correlations(twins[kernel]->parameters()[p], axis.values);
     }
   }
-  points_.reserve(plan.survivors.size());
-  log_predicted_.reserve(plan.survivors.size());
-  for (const Candidate& each : plan.survivors) {
+  points_.reserve(candidates.size());
+  log_predicted_.reserve(candidates.size());
+  for (const Candidate& each : candidates) {
     Point point{kernels.at(each.config.kernel), {}};
     const std::vector<Axis>& axes = axes_[point.kernel];
     for (std::size_t p = 0; p < axes.size(); ++p) {

@@ -27,20 +27,20 @@ struct Spread {
 
 class Surrogate {
  public:
-  explicit Surrogate(const Plan& plan);
+  explicit Surrogate(std::span<const Candidate> candidates);
 
   struct Sample {
-    std::size_t candidate;  // index into the plan's survivors, each at most once
+    std::size_t candidate;  // index into the candidates, each at most once
     double us;
   };
   // Takes these as all that is known; main, joint and rough become those that explain them best.
   void learn(std::span<const Sample> samples);
   const Spread& spread() const { return spread_; }
 
-  // Expected log(us) of every survivor; the prediction's where nothing is known.
+  // Expected log(us) of every candidate; the prediction's where nothing is known.
   std::vector<double> means() const;
 
-  // Some survivors whose uncertainty is known too, and which can be thought of as measured.
+  // Some candidates whose uncertainty is known too, and which can be thought of as measured.
   class Shortlist {
    public:
     std::size_t size() const { return candidates_.size(); }
@@ -87,7 +87,7 @@ class Surrogate {
   double covariance(const Point& a, const Point& b) const;
 
   std::vector<std::vector<Axis>> axes_;  // by kernel
-  std::vector<Point> points_;            // by survivor
+  std::vector<Point> points_;            // by candidate
   std::vector<double> log_predicted_;
   Spread spread_;
   std::vector<std::size_t> seen_;

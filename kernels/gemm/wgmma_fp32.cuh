@@ -54,19 +54,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     wait_for_launch_ahead();
     open_ring(args, shared, k_tiles);
   }
+  __syncthreads();
   if (warp < 4 * kHelpers) {
     if constexpr (HELPER_REGISTERS > 0) give_registers<HELPER_REGISTERS>();
-    if (warp == 0) {  // waits for barriers only that consumers and cutters reach later
-      __syncwarp();
-      block_arrive<THREADS>();
-      if (threadIdx.x == 0) produce(args, shared, tiles, k_tiles);
-    } else {
-      block_wait<THREADS>();
-      if (warp <= CUTTERS) cut_stages(shared, tiles, k_tiles, warp - 1);
+    if (threadIdx.x == 0) {
+      produce(args, shared, tiles, k_tiles);
+    } else if (warp > 0 && warp <= CUTTERS) {
+      cut_stages(shared, tiles, k_tiles, warp - 1);
     }
   } else {
     if constexpr (CONSUMER_REGISTERS > 0) take_registers<CONSUMER_REGISTERS>();
-    block_wait<THREADS>();
     consume(args, shared, tiles, k_tiles, warp / 4 - kHelpers);
   }
 }

@@ -48,14 +48,14 @@ double mean_error(const Surrogate& surrogate, const std::vector<Surrogate::Sampl
 }  // namespace
 
 TEST_CASE("a surrogate that knows nothing says what the model says") {
-  const Surrogate surrogate(plan());
+  const Surrogate surrogate(plan().survivors);
   const auto means = surrogate.means();
   REQUIRE(means.size() == plan().survivors.size());
   for (std::size_t i = 0; i < means.size(); i += 1000) CHECK(means[i] == log_predicted(i));
 }
 
 TEST_CASE("one sample tells about all configs, most about those like it") {
-  Surrogate surrogate(plan());
+  Surrogate surrogate(plan().survivors);
   const std::vector<Surrogate::Sample> one = {{0, std::exp(log_predicted(0) + 0.5)}};
   surrogate.learn(one);
   const auto means = surrogate.means();
@@ -67,7 +67,7 @@ TEST_CASE("one sample tells about all configs, most about those like it") {
 }
 
 TEST_CASE("a surrogate learns what the model gets wrong, the better the more it sees") {
-  Surrogate surrogate(plan());
+  Surrogate surrogate(plan().survivors);
   const auto unseen = samples(300, 60);
   surrogate.learn(samples(8));
   const double few = mean_error(surrogate, unseen);
@@ -79,7 +79,7 @@ TEST_CASE("a surrogate learns what the model gets wrong, the better the more it 
 }
 
 TEST_CASE("a surrogate knows how sure it is") {
-  Surrogate surrogate(plan());
+  Surrogate surrogate(plan().survivors);
   const auto seen = samples(40);
   auto all = seen;
   const auto unseen = samples(200, 40);
@@ -104,7 +104,7 @@ TEST_CASE("a surrogate knows how sure it is") {
 }
 
 TEST_CASE("what is taken as measured leaves the means and makes the rest more certain") {
-  Surrogate surrogate(plan());
+  Surrogate surrogate(plan().survivors);
   surrogate.learn(samples(20));
   const auto unseen = samples(100, 20);
   std::vector<std::size_t> candidates;
@@ -121,7 +121,7 @@ TEST_CASE("what is taken as measured leaves the means and makes the rest more ce
   // Just as if it had been measured at what was expected of it.
   auto more = samples(20);
   more.push_back({candidates[7], std::exp(before.mean(7))});
-  Surrogate measured(plan());
+  Surrogate measured(plan().survivors);
   measured.learn(more);
   REQUIRE(measured.spread().main == surrogate.spread().main);
   REQUIRE(measured.spread().joint == surrogate.spread().joint);
