@@ -16,12 +16,12 @@
 namespace autotune::search {
 namespace {
 
-constexpr std::size_t kOpening = 8;       // tile shapes at first
-constexpr std::size_t kOfKernel = 2;      // of them at least so many of each kernel: the prediction
-                                          // ranks one kernel's configs better than two kernels
-constexpr std::size_t kAhead = 8;         // configs given and not yet known, after the opening,
-constexpr std::size_t kAheadLater = 14;   // and when much is known
-constexpr std::size_t kField = 8000;      // of each kernel, the best as predicted: none else is taken
+constexpr std::size_t kOpening = 8;      // tile shapes at first
+constexpr std::size_t kOfKernel = 2;     // of them at least so many of each kernel: the prediction
+                                         // ranks one kernel's configs better than two kernels
+constexpr std::size_t kAhead = 8;        // configs given and not yet known, after the opening,
+constexpr std::size_t kAheadLater = 14;  // and when much is known
+constexpr std::size_t kField = 8000;  // of each kernel, the best as predicted: none else is taken
 constexpr std::size_t kShortlist = 1500;  // configs that the choice is made among
 constexpr std::size_t kFewest = 24;       // configs before it may be done
 constexpr double kGain = 0.01;            // what is worth going on for
@@ -102,8 +102,8 @@ class ModelGuided final : public Strategy {
 
   std::size_t ahead() const { return known_ < kFewest ? kAhead : kAheadLater; }
 
-  // The best of each tile shape as predicted, and of each way for blocks to work together; the first
-  // of all is the default config.
+  // The best of each tile shape as predicted, and of each way for blocks to work together; the
+  // first of all is the default config.
   void open() {
     std::set<std::tuple<const HostTwin*, std::int32_t, std::int32_t>> shapes;
     std::map<const HostTwin*, std::size_t> of_kernel;

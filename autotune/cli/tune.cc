@@ -80,6 +80,7 @@ io::TuneRowJson row_of(const tune::TuneResult& result) {
   row.crowned = result.crowned;
   row.cancelled = result.cancelled;
   row.reused = result.reused;
+  row.compiled = result.compiled;
   return row;
 }
 

@@ -132,8 +132,9 @@ struct TuneRowJson {
   bool tie = false;
   bool crowned = false;
   bool cancelled = false;
-  std::int64_t reused = 0;  // trials answered by the cache
-  std::string error;        // empty: null
+  std::int64_t reused = 0;    // trials answered by the cache
+  std::int64_t compiled = 0;  // codes that no cache held
+  std::string error;          // empty: null
 };
 
 struct TuneJson {

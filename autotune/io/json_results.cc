@@ -20,6 +20,7 @@ Json json_of(const TuneRowJson& row) {
           {"crowned", row.crowned},
           {"cancelled", row.cancelled},
           {"reused", row.reused},
+          {"compiled", row.compiled},
           {"error", or_null(row.error)}};
 }
 

@@ -132,6 +132,7 @@ Expected<void> CodeSource::collect(std::chrono::milliseconds timeout) {
     jobs_.erase(found);
     at_work_.erase(job.hash);
     waiting_ -= job.tickets.size();
+    ++compiled_;
     const CodePtr code = std::make_shared<Code>(Code{
         reply.outcome, std::move(reply.cubin), reply.actual, std::move(reply.log), reply.seconds});
     memory_.keep(job.hash, code);

@@ -58,6 +58,8 @@ class CodeSource {
             const std::string& hash);
   std::size_t pending() const { return waiting_ + ready_.size(); }
   bool compiling() const { return waiting_ > 0; }
+  // How many came from the compiler so far.
+  std::int64_t compiled() const { return compiled_; }
   // Waits up to `timeout` for the first one. Errors are those of CompilePool::poll.
   Expected<std::vector<std::pair<std::uint64_t, CodePtr>>> poll(std::chrono::milliseconds timeout);
   // Waits for one config; others that come meanwhile stay for poll(). cancelled with `stop`.
@@ -90,6 +92,7 @@ class CodeSource {
   std::vector<std::pair<std::uint64_t, CodePtr>> ready_;
   std::deque<std::pair<std::string, CodePtr>> unsaved_;  // by hash
   std::size_t waiting_ = 0;                              // tickets in jobs_
+  std::int64_t compiled_ = 0;
   std::uint64_t next_id_ = 1;
 };
 

@@ -78,6 +78,7 @@ Expected<TuneResult> Session::conclude() {
   result_.lead_percent = standing->lead_percent;
   result_.tie = standing->tie;
   result_.cancelled = cancelled_;
+  result_.compiled = code_.compiled();
   result_.seconds = elapsed_s();
   // A program that asks for the winner needs no compiler then.
   code_.save(hash);

@@ -208,6 +208,7 @@ class Joint {
     for (const TuneResult& stage : stages_) {
       result.cancelled = result.cancelled || stage.cancelled;
       result.reused += stage.reused;
+      result.compiled += stage.compiled;
       for (const auto& [outcome, count] : stage.outcomes) result.outcomes[outcome] += count;
     }
     result.cancelled = result.cancelled || tools_.stop;

@@ -39,6 +39,7 @@ struct TuneResult {
   bool cancelled = false;
   std::map<std::string, std::int64_t> outcomes;  // trials per outcome, those from the cache too
   std::int64_t reused = 0;                       // trials answered by the cache
+  std::int64_t compiled = 0;                     // codes that no cache held
   double seconds = 0;
   // The winner and those that the final could hardly tell from it, the best first; and the default.
   std::vector<Trial> finalists;

@@ -174,7 +174,7 @@ TEST_CASE("tune") {
   const Json json = Json::parse(to_json(tune));
   CHECK(keys_of(json) == Keys{"device", "rows", "schema"});
   REQUIRE(json["rows"].size() == 2);
-  CHECK(keys_of(json["rows"][0]) == Keys{"cancelled", "crowned", "default_us", "error",
+  CHECK(keys_of(json["rows"][0]) == Keys{"cancelled", "compiled", "crowned", "default_us", "error",
                                          "lead_percent", "match", "median_us", "problem", "reused",
                                          "seconds", "tflops", "tie", "trials", "winner"});
   CHECK(json["rows"][0]["winner"].is_null());

@@ -127,7 +127,9 @@ TEST_CASE("what the cache holds is not measured again, unless asked") {
   Watcher second;
   const TuneResult again = tuned(fake_options(), problem, &store, second);
   CHECK(log.lines("measure").empty());
+  CHECK(before.compiled > 0);
   CHECK(again.reused == static_cast<std::int64_t>(first.trials.size()));
+  CHECK(again.compiled == 0);
   CHECK(again.outcomes == before.outcomes);
   CHECK(again.winner.config == before.winner.config);
   Watcher third;
@@ -135,6 +137,7 @@ TEST_CASE("what the cache holds is not measured again, unless asked") {
   fresh.fresh = true;
   const TuneResult measured = tuned(fresh, problem, &store, third);
   CHECK(measured.reused == 0);
+  CHECK(measured.compiled == 0);
   CHECK(log.lines("measure").size() == first.trials.size());
 }
 
