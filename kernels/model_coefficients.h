@@ -16,12 +16,15 @@ struct ModelCoefficients {
   double prologue_clocks = 200;         // index arithmetic before the first load
   double cluster_clocks = 1500;         // blocks of a cluster start and end together
   double cluster_bytes_per_clock = 14;  // read from another block's shared memory
+  double cluster_sum_clocks = 600;      // parts of k meet in a cluster, and read the first sum
+  double workspace_sum_clocks = 1200;   // one stores its sum and counts it, the last reads it
   double epilogue_clocks = 400;         // barrier, and the last store's way out
   double l2_latency_clocks = 300;
   double dram_latency_clocks = 700;  // on top of L2's
   double smem_bytes_per_clock = 128;
   double store_bytes_per_clock = 32;
-  double clocks_per_copy = 4;  // of one warp's 16-byte copies: 512 bytes
+  double clocks_per_copy = 4;        // of one warp's 16-byte copies: 512 bytes
+  double warp_clocks_per_copy = 20;  // until the same warp's next one, index arithmetic and all
   double l2_share = 0.5;       // of L2 that operands keep: it has two halves
   double dram_share = 0.9;     // of the peak; H200, cold: 86 MiB at 4.3 TB/s
   double ffma_share = 1;       // of the fp32 peak that a kernel's own estimate of it reaches

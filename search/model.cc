@@ -142,18 +142,20 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
   }
   return {multiply, smem_bytes / model.smem_bytes_per_clock,
           work.load_bytes_per_k_tile / style.l2_bytes_per_clock, copies * model.clocks_per_copy,
+          work.load_instructions_per_k_tile * model.warp_clocks_per_copy,
           static_cast<double>(std::max(1, work.stages - 1))};
 }
 
 Residents residents_of(double blocks, const Step& step, const Work& work, const Style& style,
                        int sub_partitions) {
-  const auto units = [&](double resident) {
+  const auto units = [&](double resident, double issue) {
     // A sub-partition without a warp multiplies nothing.
-    const double idle = std::max(1.0, sub_partitions / (resident * std::max(1, work.warps)));
-    return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, step.issue});
+    const double warps = resident * std::max(1, work.warps);
+    const double idle = std::max(1.0, sub_partitions / warps);
+    return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, issue});
   };
-  const double alone = units(1);
-  const double together = blocks == 1 ? alone : units(blocks);
+  const double alone = units(1, std::max(step.issue, step.warp_issue));
+  const double together = units(blocks, step.issue);
   return {blocks, std::max(blocks * together, alone + style.step_clocks)};
 }
 
@@ -170,11 +172,11 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
   const double slice = rows * static_cast<double>(work.block_n) * 4 / parts;  // bytes of fp32
   double clocks = 0;
   if (parts > 1) {
-    clocks += 2 * model.l2_latency_clocks +  // to meet, and to read
+    clocks += model.cluster_sum_clocks +
               blocks * slice * (parts - 1) / model.cluster_bytes_per_clock;
   }
   if (groups > 1) {
-    clocks += 4 * model.l2_latency_clocks +  // store, count, learn the count, read
+    clocks += model.workspace_sum_clocks +
               slice * (blocks + groups) / style.l2_bytes_per_clock;
   }
   return clocks;

@@ -54,6 +54,7 @@ struct Step {
   double smem;
   double l2;
   double issue;
+  double warp_issue;  // as far as one warp takes for its own copies
   double in_flight;  // k tiles whose loads are under way at once
 };
 
