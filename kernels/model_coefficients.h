@@ -25,9 +25,9 @@ struct ModelCoefficients {
   double store_bytes_per_clock = 32;
   double clocks_per_copy = 4;        // of one warp's 16-byte copies: 512 bytes
   double warp_clocks_per_copy = 20;  // until the same warp's next one, index arithmetic and all
-  double l2_share = 0.5;       // of L2 that operands keep: it has two halves
-  double dram_share = 0.9;     // of the peak; H200, cold: 86 MiB at 4.3 TB/s
-  double ffma_share = 1;       // of the fp32 peak that a kernel's own estimate of it reaches
+  double l2_share = 0.5;             // of L2 that operands keep: it has two halves
+  double dram_share = 0.9;           // of the peak; H200, cold: 86 MiB at 4.3 TB/s
+  double ffma_share = 1;             // of the fp32 peak that a kernel's own estimate of it reaches
 
   // Kernels whose warps load and multiply by turns...
   double turns_tensor_share = 1;  // of the tensor peak, as above

@@ -8,6 +8,8 @@
 #   --sanitize   compute-sanitizer: memcheck, racecheck and synccheck on a spread of configs
 #   --tune       tunes the suite into OUT/cache.db, for each of VARIANTS
 #   --bench      times the suite's winners beside cuBLAS, for each of VARIANTS
+#   --search     the suite tuned twice from empty caches and the winners beside each other, again with
+#                the code there, and the answers for problems as if they had never been tuned
 #   --export     the winners as OUT/tuned/<gpu>.yaml, for configs/tuned
 #   --endurance  1000 launches of every winner, each bit-equal to the first: of configs/tuned, or of
 #                those that --export left in OUT
@@ -39,6 +41,28 @@ part() {
   rc=${PIPESTATUS[0]}
   echo "== $name: status $rc, $((SECONDS - begin)) s"
   [ "$rc" -eq 0 ] || failed+=("$name")
+}
+
+# search_part NAME CACHE COMMAND [OPTION...]: on the suite, with that cache of OUT.
+search_part() {
+  local name=$1 cache=$2 command=$3
+  shift 3
+  part "$name" env AUTOTUNE_CACHE="$out/$cache.db" "$bin/autotune" "$command" --suite "$suite" "$@" \
+    --json "$out/$name.json"
+}
+
+search() {
+  search_part tune_from_empty first tune
+  search_part tune_second second tune
+  for i in 1 2 3; do
+    search_part "bench_two_runs_$i" first bench --baseline "$out/second.db"
+  done
+  search_part bench first bench --baseline cublas
+  search_part bench_left_out first bench --baseline cublas --left-out
+  part left_out python3 scripts/left_out.py "$out/bench.json" "$out/bench_left_out.json"
+  # What the first of these compiles, the second finds.
+  search_part tune_again first tune --fresh
+  search_part tune_with_code first tune --fresh
 }
 
 sanitize() {
@@ -100,6 +124,7 @@ else
             --json "$out/${what}_${suite}_${variant/:/_}.json"
         done
         ;;
+      --search) search ;;
       --export)
         mkdir -p "$out/tuned"
         part export "$bin/autotune" cache export --yaml "$out/tuned"

@@ -140,8 +140,10 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
   if (work.unit == Work::Unit::ffma) {
     multiply += (smem_bytes / kSmemBytesPerInstruction + copies) / kIssuesPerClock;
   }
-  return {multiply, smem_bytes / model.smem_bytes_per_clock,
-          work.load_bytes_per_k_tile / style.l2_bytes_per_clock, copies * model.clocks_per_copy,
+  return {multiply,
+          smem_bytes / model.smem_bytes_per_clock,
+          work.load_bytes_per_k_tile / style.l2_bytes_per_clock,
+          copies * model.clocks_per_copy,
           work.load_instructions_per_k_tile * model.warp_clocks_per_copy,
           static_cast<double>(std::max(1, work.stages - 1))};
 }
@@ -172,12 +174,11 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
   const double slice = rows * static_cast<double>(work.block_n) * 4 / parts;  // bytes of fp32
   double clocks = 0;
   if (parts > 1) {
-    clocks += model.cluster_sum_clocks +
-              blocks * slice * (parts - 1) / model.cluster_bytes_per_clock;
+    clocks +=
+        model.cluster_sum_clocks + blocks * slice * (parts - 1) / model.cluster_bytes_per_clock;
   }
   if (groups > 1) {
-    clocks += model.workspace_sum_clocks +
-              slice * (blocks + groups) / style.l2_bytes_per_clock;
+    clocks += model.workspace_sum_clocks + slice * (blocks + groups) / style.l2_bytes_per_clock;
   }
   return clocks;
 }

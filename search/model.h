@@ -55,7 +55,7 @@ struct Step {
   double l2;
   double issue;
   double warp_issue;  // as far as one warp takes for its own copies
-  double in_flight;  // k tiles whose loads are under way at once
+  double in_flight;   // k tiles whose loads are under way at once
 };
 
 // Clocks for one k tile of each of some blocks on an SM.
