@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/stages.h"
 #include "search/check.h"
 
 namespace autotune::tune {
@@ -167,6 +168,21 @@ Expected<CodePtr> CodeSource::get(const Config& config, const KernelTraits& trai
       return tl::unexpected(collected.error());
     }
   }
+}
+
+Expected<Entrant> CodeSource::entrant(const Config& config, const Problem& problem,
+                                      const std::function<bool()>& stop) {
+  Entrant entrant;
+  entrant.contender.config = to_string(config);
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Config own = stage_of(config, i);
+    const KernelTraits traits = traits_of(stage_of(problem, i));
+    const auto code = get(own, traits, source_hash(own, traits, device_), stop);
+    if (!code) return tl::unexpected(code.error());
+    if (!entrant.failed && (*code)->outcome != Outcome::ok) entrant.failed = *code;
+    (i == 0 ? entrant.contender.cubin : entrant.contender.second_cubin) = (*code)->image;
+  }
+  return entrant;
 }
 
 }  // namespace autotune::tune

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "autotune/worker/messages.h"
 #include "autotune/worker/pool.h"
 #include "cache/store.h"
 #include "kernels/kernel.h"
@@ -42,6 +43,12 @@ class CodeMemory {
   std::size_t bytes_ = 0;
 };
 
+// A config ready to be compared.
+struct Entrant {
+  worker::Contender contender;
+  CodePtr failed;  // the first of its stages' codes that cannot be launched, if any
+};
+
 class CodeSource {
  public:
   using WriteFailed = std::function<void(const Error&)>;
@@ -65,6 +72,9 @@ class CodeSource {
   // Waits for one config; others that come meanwhile stay for poll(). cancelled with `stop`.
   Expected<CodePtr> get(const Config& config, const KernelTraits& traits, const std::string& hash,
                         const std::function<bool()>& stop);
+  // All stages of a config of `problem`, waited for in the same way.
+  Expected<Entrant> entrant(const Config& config, const Problem& problem,
+                            const std::function<bool()>& stop);
   void forget();
 
   // Cubins are written to the store when the caller has time: up to `count` of them, or one.

@@ -6,11 +6,23 @@
 #include <utility>
 
 #include "kernels/problem.h"
+#include "kernels/stages.h"
 
 namespace autotune::tune {
 
-Ledger::Ledger(cache::Store* store, const Problem& problem, std::string fingerprint,
-               std::string compiler, Warn warn)
+namespace {
+
+bool is_current(const cache::TrialKey& key, const Problem& problem, const DeviceSpec& device) {
+  const Family* family = find_family(problem.family);
+  if (family == nullptr) return false;
+  const auto config = parse_config(key.config, *family);
+  return config && source_hash(*config, problem, device) == key.source_hash;
+}
+
+}  // namespace
+
+Ledger::Ledger(cache::Store* store, const Problem& problem, const DeviceSpec& device,
+               std::string fingerprint, std::string compiler, Warn warn)
     : store_(store),
       problem_(problem),
       problem_key_(problem_key(problem)),
@@ -31,6 +43,7 @@ Ledger::Ledger(cache::Store* store, const Problem& problem, std::string fingerpr
     known_.insert_or_assign(std::move(key), std::move(row));
   }
   winner_ = std::move(*winner);
+  winner_is_current_ = winner_ && is_current(winner_->trial.key, problem_, device);
 }
 
 bool Ledger::writes() const { return store_ && store_->writable() && !broken_; }
@@ -85,11 +98,20 @@ void Ledger::record(const Trial& trial, const std::string& source_hash) {
   if (const auto recorded = store_->record(row); !recorded) write_failed(recorded.error());
 }
 
-bool Ledger::crown(const Trial& trial, const std::string& source_hash, cache::WinnerRecord rest) {
+bool Ledger::crown(const TuneResult& result, const std::string& source_hash) {
   if (!writes() || !begun()) return false;
-  rest.trial = row_of(trial, source_hash);
-  auto stored = store_->record(rest.trial);
-  if (stored) stored = store_->crown(rest);
+  if (result.cancelled && winner_is_current_ &&
+      result.winner.measurement.median_us >= winner_->trial.measurement.median_us) {
+    return false;
+  }
+  cache::WinnerRecord record;
+  record.trial = row_of(result.winner, source_hash);
+  record.lead_percent = result.lead_percent;
+  record.tie = result.tie;
+  record.default_us = result.default_us;
+  record.seconds = result.seconds;
+  auto stored = store_->record(record.trial);
+  if (stored) stored = store_->crown(record);
   if (!stored) write_failed(stored.error());
   return stored.has_value();
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "autotune/tune/tuner.h"
 #include "cache/store.h"
 #include "kernels/trial.h"
 
@@ -18,8 +19,8 @@ class Ledger {
 
   // `store` may be null. `fingerprint` is the device's, with whatever else makes times of this run
   // incomparable to those of others.
-  Ledger(cache::Store* store, const Problem& problem, std::string fingerprint, std::string compiler,
-         Warn warn);
+  Ledger(cache::Store* store, const Problem& problem, const DeviceSpec& device,
+         std::string fingerprint, std::string compiler, Warn warn);
 
   cache::Store* store() const { return store_; }
   const std::string& fingerprint() const { return fingerprint_; }
@@ -34,10 +35,13 @@ class Ledger {
   const cache::TrialRecord* find(const std::string& config, const std::string& source_hash) const;
   // The winner of this problem so far.
   const std::optional<cache::WinnerRecord>& winner() const { return winner_; }
+  // Its time is that of the code that its config has today.
+  bool winner_is_current() const { return winner_is_current_; }
 
   void record(const Trial& trial, const std::string& source_hash);
-  // True when the winner is stored.
-  bool crown(const Trial& trial, const std::string& source_hash, cache::WinnerRecord rest);
+  // True when the result's winner is stored: a run that was stopped early replaces a current winner
+  // only where it beats that.
+  bool crown(const TuneResult& result, const std::string& source_hash);
   void write_failed(const Error& error);
 
  private:
@@ -51,6 +55,7 @@ class Ledger {
   Warn warn_;
   std::map<std::pair<std::string, std::string>, cache::TrialRecord> known_;  // config, hash
   std::optional<cache::WinnerRecord> winner_;
+  bool winner_is_current_ = false;
   std::int64_t run_ = 0;
   bool broken_ = false;
 };

@@ -28,26 +28,17 @@ Expected<std::optional<worker::CompareReply>> Session::look(const std::vector<co
   worker::CompareRequest request = look_request(plan_.problem, tools_.options, look);
   request.id = ++looks_;
   for (const Trial* trial : trials) {
-    const std::string hash = source_hash(trial->config, traits_, tools_.device);
-    const auto code = code_.get(trial->config, traits_, hash, [this] { return out_of_time(); });
-    if (!code) {
-      if (code.error().code == ErrorCode::cancelled) return none;
-      return tl::unexpected(code.error());
+    auto entrant = code_.entrant(trial->config, plan_.problem, [this] { return out_of_time(); });
+    if (!entrant) {
+      if (entrant.error().code == ErrorCode::cancelled) return none;
+      return tl::unexpected(entrant.error());
     }
-    if ((*code)->outcome != Outcome::ok) return none;
-    request.contenders.push_back({to_string(trial->config), (*code)->image, {}});
+    if (entrant->failed) return none;
+    request.contenders.push_back(std::move(entrant->contender));
   }
   auto reply = tools_.measurer.compare(request);
   if (!reply) return tl::unexpected(reply.error());
   return std::optional(std::move(*reply));
-}
-
-// A run that was stopped early replaces only what it beats.
-bool Session::may_crown(const Trial& winner, const std::string& hash) const {
-  if (tools_.options.limits.restricts() || !tools_.options.space.built_in) return false;
-  const auto& before = ledger_.winner();
-  if (!cancelled_ || !before || before->trial.key.source_hash != hash) return true;
-  return winner.measurement.median_us < before->trial.measurement.median_us;
 }
 
 Expected<TuneResult> Session::conclude() {
@@ -65,10 +56,9 @@ Expected<TuneResult> Session::conclude() {
   ensure_run();
   for (const std::size_t i : standing->timed_again) ledger_.record(good_[i], good_hashes_[i]);
 
-  const Trial& winner = good_[standing->winner];
   const std::string& hash = good_hashes_[standing->winner];
   result_.problem = plan_.problem;
-  result_.winner = winner;
+  result_.winner = good_[standing->winner];
   result_.match = "exact";
   if (default_good_) {
     result_.default_trial = good_[*default_good_];
@@ -82,14 +72,7 @@ Expected<TuneResult> Session::conclude() {
   result_.seconds = elapsed_s();
   // A program that asks for the winner needs no compiler then.
   code_.save(hash);
-  if (may_crown(winner, hash)) {
-    cache::WinnerRecord record;
-    record.lead_percent = result_.lead_percent;
-    record.tie = result_.tie;
-    record.default_us = result_.default_us;
-    record.seconds = result_.seconds;
-    result_.crowned = ledger_.crown(winner, hash, std::move(record));
-  }
+  if (tools_.options.whole_space()) result_.crowned = ledger_.crown(result_, hash);
   ledger_.end(plan_.rejected);
   while (!code_.saved() && !out_of_time()) code_.save(1);
   return result_;

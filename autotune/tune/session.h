@@ -79,7 +79,6 @@ class Session {
   bool out_of_time() const;
   Expected<std::optional<worker::CompareReply>> look(const std::vector<const Trial*>& trials,
                                                      Look look);
-  bool may_crown(const Trial& winner, const std::string& hash) const;
   Error nothing_worked() const;
 
   SessionTools tools_;

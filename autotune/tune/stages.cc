@@ -23,7 +23,8 @@ class Joint {
       : tools_(tools),
         problem_(problem),
         stages_(stages),
-        ledger_(store, problem, run_fingerprint(tools.device, tools.options.limits), tools.compiler,
+        ledger_(store, problem, tools.device, run_fingerprint(tools.device, tools.options.limits),
+                tools.compiler,
                 [&tools](const std::string& message) { tools.observer.warning(message); }),
         code_(tools.pool, tools.memory, store, tools.device, tools.compiler,
               [this](const Error& error) { ledger_.write_failed(error); }) {}
@@ -53,22 +54,9 @@ class Joint {
   // enters beside the first: its time is of both stages together, the others' are sums.
   void add_former() {
     const auto& before = ledger_.winner();
-    if (!before || !shared()) return;
+    if (!ledger_.winner_is_current() || !tools_.options.whole_space()) return;
     const auto config = parse_config(before->trial.key.config, *find_family(problem_.family));
-    if (!config) return;
-    if (source_hash(*config, problem_, tools_.device) != before->trial.key.source_hash) return;
     former_ = add(*config, before->trial.actual, trials_.front().measurement.median_us);
-  }
-
-  // Whether the winner is everybody's.
-  bool shared() const {
-    return !tools_.options.limits.restricts() && tools_.options.space.built_in;
-  }
-
-  // What a run that was stopped early must do to replace it.
-  bool beats_former(const Trial& winner) const {
-    const auto& before = ledger_.winner();
-    return !before || winner.measurement.median_us < before->trial.measurement.median_us;
   }
 
   static std::vector<Trial> close(const TuneResult& stage) {
@@ -108,23 +96,16 @@ class Joint {
     worker::CompareRequest request = look_request(problem_, tools_.options, how);
     request.id = ++looks_;
     for (const Trial* trial : trials) {
-      worker::Contender& contender = request.contenders.emplace_back();
-      contender.config = to_string(trial->config);
-      for (std::size_t i = 0; i < stage_count(problem_); ++i) {
-        const Config own = stage_of(trial->config, i);
-        const KernelTraits traits = traits_of(stage_of(problem_, i));
-        const auto code = code_.get(own, traits, source_hash(own, traits, tools_.device),
-                                    [this] { return bool{tools_.stop}; });
-        if (!code) {
-          if (code.error().code == ErrorCode::cancelled) return none;
-          return tl::unexpected(code.error());
-        }
-        if ((*code)->outcome != Outcome::ok) {
-          failure_ = (*code)->log;
-          return none;
-        }
-        (i == 0 ? contender.cubin : contender.second_cubin) = (*code)->image;
+      auto entrant = code_.entrant(trial->config, problem_, [this] { return bool{tools_.stop}; });
+      if (!entrant) {
+        if (entrant.error().code == ErrorCode::cancelled) return none;
+        return tl::unexpected(entrant.error());
       }
+      if (entrant->failed) {
+        failure_ = entrant->failed->log;
+        return none;
+      }
+      request.contenders.push_back(std::move(entrant->contender));
     }
     auto reply = tools_.measurer.compare(request);
     if (reply && reply->outcome != Outcome::ok && trials.size() > 1) {
@@ -222,14 +203,7 @@ class Joint {
     ledger_.begin(run_info(tools_.device, tools_.options, tools_.measurer));
     const std::string hash = source_hash(result.winner.config, problem_, tools_.device);
     ledger_.record(result.winner, hash);
-    if (shared() && (!result.cancelled || beats_former(result.winner))) {
-      cache::WinnerRecord record;
-      record.lead_percent = result.lead_percent;
-      record.tie = result.tie;
-      record.default_us = result.default_us;
-      record.seconds = result.seconds;
-      result.crowned = ledger_.crown(result.winner, hash, std::move(record));
-    }
+    if (tools_.options.whole_space()) result.crowned = ledger_.crown(result, hash);
     ledger_.end({});
     while (!code_.saved()) code_.save(1);
   }

@@ -26,6 +26,9 @@ struct TuneOptions {
   search::Limits limits;
   search::Space space;           // of its family; that of another is the built-in one
   std::filesystem::path worker;  // executable; empty: found
+
+  // Nothing was left out on request, so that the winner is everybody's.
+  bool whole_space() const { return !limits.restricts() && space.built_in; }
 };
 
 struct TuneResult {

@@ -301,6 +301,30 @@ TEST_CASE("a stopped run keeps what was measured") {
   CHECK(nothing.error().code == ErrorCode::cancelled);
 }
 
+TEST_CASE("a stopped run replaces a winner only where it beats that") {
+  const TemporaryFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  Watcher patient;
+  const TuneResult best = tuned(fake_options(), problem, &store, patient);
+  REQUIRE(best.crowned);
+  std::atomic<bool> stop{false};
+  Watcher hasty;
+  hasty.stop = &stop;
+  hasty.stop_after = 1;
+  TuneOptions again = fake_options();
+  again.fresh = true;
+  const auto result = test::tune_once(again, problem, &store, hasty, stop);
+  REQUIRE(result);
+  REQUIRE(result->cancelled);
+  REQUIRE(result->winner.measurement.median_us > best.winner.measurement.median_us);
+  CHECK_FALSE(result->crowned);
+  const auto kept = store.winner(problem_key(problem), fingerprint(h200()));
+  REQUIRE(kept);
+  REQUIRE(kept->has_value());
+  CHECK((*kept)->trial.key.config == to_string(best.winner.config));
+}
+
 TEST_CASE("a restricted run records its trials and never crowns") {
   const Problem problem = small_problem();
   TuneOptions capped = fake_options();
