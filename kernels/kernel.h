@@ -71,6 +71,7 @@ struct Work {
   double flops_per_k_tile = 0;              // of one block, padding included
   double smem_bytes_per_k_tile = 0;         // read and written in shared memory by one block
   double load_bytes_per_k_tile = 0;         // fetched from L2 or DRAM by one block
+  std::int64_t load_piece_bytes = 0;        // that one request asks for; 0: a tile's whole row
   double load_instructions_per_k_tile = 0;  // copy instructions issued per thread
   double store_bytes_per_tile = 0;          // epilogue, C read included when beta != 0
   double a_bytes = 0;                       // whole operands, unpadded

@@ -77,13 +77,22 @@ double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, cons
   return style.tensor_share * (capped ? std::min(peak, device.measured_f16_bf16_tflops) : peak);
 }
 
+// A cluster's blocks run in one group of SMs, and the groups do not divide by every cluster.
+double reached_sms(const DeviceSpec& device, int cluster, int max_sms) {
+  constexpr int kAlwaysFits = 2;  // both in one pair of SMs
+  int sms = std::max(1, device.sm_count);
+  if (max_sms > 0) sms = std::min(sms, max_sms);
+  if (cluster <= kAlwaysFits || device.clustered_sms == 0) return sms;
+  return std::min(sms, std::max(cluster, device.clustered_sms / cluster * cluster));
+}
+
 Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, const Style& style,
-                   int max_sms) {
+                   int cluster, int max_sms) {
   const double all_sms = std::max(1, device.sm_count);
   const double clocks_per_us = device.boost_mhz > 0 ? device.boost_mhz : 1000;
   const double tflops = peak_tflops(device, dtype, work, style);
   const double gb_per_s = device.dram_gb_per_s > 0 ? device.dram_gb_per_s : 100;
-  return {max_sms > 0 ? std::min<double>(max_sms, all_sms) : all_sms, clocks_per_us,
+  return {reached_sms(device, cluster, max_sms), clocks_per_us,
           (tflops > 0 ? tflops : kUnknownTflops) * 1e6 / all_sms / clocks_per_us,
           gb_per_s * 1e3 * device.model.dram_share / clocks_per_us};
 }
@@ -205,7 +214,7 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
                      const Resources& resources, int max_sms) {
   const ModelCoefficients& model = device.model;
   const Style style = style_of(work, model);
-  machine_ = machine_of(device, problem.dtype, work, style, max_sms);
+  machine_ = machine_of(device, problem.dtype, work, style, resources.cluster, max_sms);
   waves_ = waves_of(work, resources, device, machine_);
   traffic_ = traffic_of(work, device, machine_, waves_, problem.mode);
   step_ = step_of(work, resources, machine_, model, style);

@@ -106,6 +106,9 @@ Expected<void> read_measured(const YamlNode& node, const std::string& origin, De
   if (map.has("f16_bf16_tflops")) {
     device.measured_f16_bf16_tflops = map.number("f16_bf16_tflops", 0, kMaxRate);
   }
+  if (map.has("clustered_sms")) {
+    device.clustered_sms = static_cast<int>(map.integer("clustered_sms", 1, device.sm_count));
+  }
   if (map.has("cold_read_us")) {
     for (const YamlNode& item : map.sequence("cold_read_us")) {
       YamlMap point(item, origin, "a point of cold_read_us");

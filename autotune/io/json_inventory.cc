@@ -43,6 +43,7 @@ Json json_of(const DeviceSpec& device) {
   }
   json["measured"] = {{"launch_us", or_null(device.launch_us)},
                       {"f16_bf16_tflops", or_null(device.measured_f16_bf16_tflops)},
+                      {"clustered_sms", or_null(device.clustered_sms)},
                       {"cold_read_us", curve}};
   Json model = Json::object();
   visit_model(device.model, [&model](std::string_view name, double value, double, double) {

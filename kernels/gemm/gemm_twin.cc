@@ -278,8 +278,12 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   // Lines that rows touch in part count whole; a cluster asks once for what its blocks share.
   const Served lie = served(problem);
   const std::int64_t bytes = storage_bytes(problem.dtype);
-  const std::int64_t row_a = a_is_k_major(lie.layout) ? work.block_k : work.block_m;
-  const std::int64_t row_b = b_is_k_major(lie.layout) ? work.block_k : work.block_n;
+  std::int64_t row_a = a_is_k_major(lie.layout) ? work.block_k : work.block_m;
+  std::int64_t row_b = b_is_k_major(lie.layout) ? work.block_k : work.block_n;
+  if (work.load_piece_bytes > 0) {
+    row_a = std::min(row_a, work.load_piece_bytes / bytes);
+    row_b = std::min(row_b, work.load_piece_bytes / bytes);
+  }
   const double lines_a = m * k * element * line_share(row_a, lie.lda, bytes) / shape.n;
   const double lines_b = b_columns * k * element * line_share(row_b, lie.ldb, bytes) / shape.m;
   work.load_bytes_per_k_tile = std::max(work.load_bytes_per_k_tile, lines_a + lines_b);

@@ -333,6 +333,7 @@ class Wgmma final : public GemmTwin {
     work.stages = v[kStages];
     work.warps = 4 * v[kConsumers];
     work.asynchronous = true;
+    work.load_piece_bytes = kSlabBytes;
     work.epilogue_overlaps = v[kPingpong] != 0;
     // Each instruction reads its 64 rows of A and all columns of B.
     const double instructions = static_cast<double>(v[kBlockM]) / kInstructionM;

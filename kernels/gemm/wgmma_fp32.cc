@@ -264,6 +264,7 @@ class WgmmaFp32 final : public GemmTwin {
     work.stages = v[kStages];
     work.warps = 4 * consumers(v);
     work.asynchronous = true;
+    work.load_piece_bytes = kSlabBytes;
     // Each instruction reads all columns of one part of B; cutting reads B and writes its parts;
     // A is read once.
     const double raw_a = static_cast<double>(v[kBlockM] * v[kBlockK]) * kElement;

@@ -52,7 +52,7 @@ inline search::Plan plan_of(const Problem& problem, const DeviceSpec& gpu) {
 
 // Crowns `config` as measured in `us` on today's code, or on other code.
 inline void crown(const std::filesystem::path& file, const Problem& problem, const DeviceSpec& gpu,
-           const Config& config, double us, bool todays_code = true) {
+                  const Config& config, double us, bool todays_code = true) {
   auto store = cache::Store::open(file, cache::Access::read_write);
   REQUIRE(store.has_value());
   const auto run =
@@ -71,7 +71,7 @@ inline void crown(const std::filesystem::path& file, const Problem& problem, con
 }
 
 inline BestConfig answer_with(const std::filesystem::path& file, const Problem& problem,
-                       const DeviceSpec& gpu) {
+                              const DeviceSpec& gpu) {
   auto store = cache::Store::open(file, cache::Access::read_only);
   REQUIRE(store.has_value());
   lookup::Sources sources;

@@ -134,6 +134,27 @@ TEST_CASE("rows that begin inside a line of the L2 cost more loads, which a clus
   CHECK(loads(1000, 1, 2) == Approx((32 + 128) * 128 * 1.875));
 }
 
+TEST_CASE("clusters that do not fit beside each other take a second wave") {
+  const Problem problem = gemm(256, 256, 65536);
+  const auto us = [&](const DeviceSpec& device, const char* split) {
+    const Config config =
+        parse_config(std::string("wgmma:block_m=64,block_n=128,block_k=128,stages=4,consumers=1,"
+                                 "pingpong=0,cluster_m=1,cluster_n=1,raster=0,swizzle=1,split_k=") +
+                         split,
+                     *find_family("gemm"))
+            .value();
+    Resources resources;
+    REQUIRE_FALSE(check(config, problem, traits_of(problem), device, {}, &resources));
+    return predict_us(config, problem, device, resources, 0);
+  };
+  DeviceSpec device = device_named(kH200);
+  REQUIRE(device.clustered_sms == 120);
+  CHECK(us(device, "16") > us(device, "8"));  // 16 clusters of 8
+  CHECK(us(device, "14") < us(device, "8"));  // 56 clusters of 2
+  device.clustered_sms = 0;
+  CHECK(us(device, "16") < us(device, "8"));
+}
+
 TEST_CASE("predicted spills cost time") {
   Limits keep;
   keep.keep_slow = true;
