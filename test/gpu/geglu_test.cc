@@ -154,7 +154,7 @@ TEST_CASE("sampled gated configs are right in every type, layout and activation"
   batch.check();
 }
 
-TEST_CASE("gated kernels are right on ragged and long problems, and into fp32") {
+TEST_CASE("gated kernels are right on ragged and long problems, and into fp32", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
   test::Batch batch(*measurer);

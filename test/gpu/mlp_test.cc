@@ -159,7 +159,8 @@ Run run_of(gpu::Workbench& bench, const Problem& problem, const std::string& con
 
 // https://github.com/pytorch/helion/issues/470: the default config asked for 526336 bytes of shared
 // memory, and no config gave a right result.
-TEST_CASE("Helion issue 470: an MLP of 100 x 512 x 1524 in fp32 is right by default and tuned") {
+TEST_CASE("Helion issue 470: an MLP of 100 x 512 x 1524 in fp32 is right by default and tuned",
+          "[spread]") {
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
   const Problem problem = mlp(100, 512, 1524, DType::fp32, Layout::tt);
@@ -187,7 +188,7 @@ TEST_CASE("Helion issue 470: an MLP of 100 x 512 x 1524 in fp32 is right by defa
   }
 }
 
-TEST_CASE("MLPs of every type, layout and activation, whole and ragged") {
+TEST_CASE("MLPs of every type, layout and activation, whole and ragged", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
   const DeviceSpec& device = measurer->gpu().spec;
@@ -214,7 +215,7 @@ TEST_CASE("MLPs of every type, layout and activation, whole and ragged") {
   for (const auto& [pair, problem] : pairs) check(*measurer, problem, pair);
 }
 
-TEST_CASE("an MLP whose second stage splits k has one workspace for both") {
+TEST_CASE("an MLP whose second stage splits k has one workspace for both", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
   const Problem problem = mlp(64, 512, 4096, DType::bf16, Layout::tn);
@@ -226,7 +227,7 @@ TEST_CASE("an MLP whose second stage splits k has one workspace for both") {
   }
 }
 
-TEST_CASE("pairs with and without parts of k share a workspace") {
+TEST_CASE("pairs with and without parts of k share a workspace", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;
   const DeviceSpec& device = measurer->gpu().spec;

@@ -194,7 +194,8 @@ TEST_CASE("200 launches give the same bits, whatever the order in which the part
   }
 }
 
-TEST_CASE("kernels of different tiles take turns in one workspace, without a wait between them") {
+TEST_CASE("kernels of different tiles take turns in one workspace, without a wait between them",
+          "[spread]") {
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
   const Problem problem = test::gemm(256, 512, 8200, DType::fp16, Layout::tn);
