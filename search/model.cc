@@ -299,6 +299,7 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
           {"alone: shared memory", step_.smem * block_steps},
           {"alone: L2", step_.l2 * block_steps},
           {"alone: copy instructions", step_.issue * block_steps},
+          {"alone: a warp's copies", step_.warp_issue * waves_.count() * waves_.k_steps / per_us},
           {"alone: latency", waits / per_us},
           {"alone: DRAM", dram / machine_.dram_bytes_per_clock / per_us}};
 }

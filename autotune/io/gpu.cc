@@ -106,9 +106,6 @@ Expected<void> read_measured(const YamlNode& node, const std::string& origin, De
   if (map.has("f16_bf16_tflops")) {
     device.measured_f16_bf16_tflops = map.number("f16_bf16_tflops", 0, kMaxRate);
   }
-  if (map.has("clustered_sms")) {
-    device.clustered_sms = static_cast<int>(map.integer("clustered_sms", 1, device.sm_count));
-  }
   if (map.has("cold_read_us")) {
     for (const YamlNode& item : map.sequence("cold_read_us")) {
       YamlMap point(item, origin, "a point of cold_read_us");
@@ -190,6 +187,10 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
     if (map.has(name)) member = map.number(name, 1e-3, kMaxRate);
     marked.emplace_back(name);
   });
+  if (map.has("clustered_sms")) {
+    device.clustered_sms = static_cast<int>(map.integer("clustered_sms", 1, device.sm_count));
+  }
+  marked.emplace_back("clustered_sms");
   if (map.has("unverified")) device.unverified = map.names("unverified", marked);
   if (map.has("derived")) device.derived = map.names("derived", marked);
   const YamlNode* limits = map.find("limits");

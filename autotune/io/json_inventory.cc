@@ -35,6 +35,7 @@ Json json_of(const DeviceSpec& device) {
   visit_tensor_peaks(device, [&json](std::string_view name, double value) {
     json[std::string(name)] = or_null(value);
   });
+  json["clustered_sms"] = or_null(device.clustered_sms);
   json["unverified"] = device.unverified;
   json["derived"] = device.derived;
   Json curve = Json::array();
@@ -43,7 +44,6 @@ Json json_of(const DeviceSpec& device) {
   }
   json["measured"] = {{"launch_us", or_null(device.launch_us)},
                       {"f16_bf16_tflops", or_null(device.measured_f16_bf16_tflops)},
-                      {"clustered_sms", or_null(device.clustered_sms)},
                       {"cold_read_us", curve}};
   Json model = Json::object();
   visit_model(device.model, [&model](std::string_view name, double value, double, double) {

@@ -115,11 +115,11 @@ TEST_CASE("the tables are what the files say, field by field") {
 }
 
 TEST_CASE("a GPU's file may replace limits and carry measurements") {
-  const auto device =
-      parse(kGpu +
-            "limits: {smem_optin_per_block: 65536, blocks_per_sm: 8}\n"
-            "measured:\n  launch_us: 3.5\n  f16_bf16_tflops: 700\n  clustered_sms: 96\n"
-            "  cold_read_us: [{mib: 1, us: 2}, {mib: 10, us: 9.5}]\n");
+  const auto device = parse(kGpu +
+                            "clustered_sms: 96\n"
+                            "limits: {smem_optin_per_block: 65536, blocks_per_sm: 8}\n"
+                            "measured:\n  launch_us: 3.5\n  f16_bf16_tflops: 700\n"
+                            "  cold_read_us: [{mib: 1, us: 2}, {mib: 10, us: 9.5}]\n");
   REQUIRE(device);
   CHECK(device->slug == "my-gpu");
   CHECK(device->limits.smem_optin_per_block == 65536);
