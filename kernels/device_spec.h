@@ -57,6 +57,7 @@ struct DeviceSpec {
   std::string slug;  // "nvidia-h200"
   ArchLimits limits;
   int sm_count = 0;
+  int clustered_sms = 0;  // that clusters of more than two blocks reach at once; 0: nobody knows
   double boost_mhz = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t dram_bytes = 0;
@@ -71,7 +72,6 @@ struct DeviceSpec {
   // Measured on such a GPU where known, else 0 / empty and the datasheet's numbers serve.
   double launch_us = 0;                 // an empty kernel between two events
   double measured_f16_bf16_tflops = 0;  // sustained in short bursts on random inputs
-  int clustered_sms = 0;                // that clusters of more than two blocks reach at once
   std::vector<ReadPoint> cold_read_us;  // time to read so many MiB from cold DRAM, ascending
 
   ModelCoefficients model;  // fitted to such a GPU where somebody did, else the defaults

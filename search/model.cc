@@ -187,7 +187,8 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
         model.cluster_sum_clocks + blocks * slice * (parts - 1) / model.cluster_bytes_per_clock;
   }
   if (groups > 1) {
-    clocks += model.workspace_sum_clocks + slice * (blocks + groups) / style.l2_bytes_per_clock;
+    clocks +=
+        blocks * model.workspace_sum_clocks + slice * (blocks + groups) / style.l2_bytes_per_clock;
   }
   return clocks;
 }

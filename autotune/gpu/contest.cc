@@ -14,8 +14,10 @@ namespace {
 // Behind each burst of a rested comparison: so much longer than it took.
 constexpr int kRestPerWork = 2;
 constexpr std::chrono::milliseconds kLongestRest{100};
-// Launches of a comparison in a row, at least a round.
-constexpr std::size_t kBurst = 16;
+// Launches of a comparison in a row, at least a round: as many as a benchmark of two takes at
+// least, for which configs are chosen. Fewer keep a GPU cooler, more heat it up, and either may
+// choose another.
+constexpr std::size_t kBurst = 60;
 
 }  // namespace
 

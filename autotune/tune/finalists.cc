@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <string>
 #include <tuple>
 
 #include "kernels/kernel.h"
@@ -12,9 +13,11 @@ namespace autotune::tune {
 namespace {
 
 // Clocks drift from trial to trial by more than configs differ, so the final begins wide.
-constexpr std::size_t kFinalists = 16;
+constexpr std::size_t kFinalists = 20;
 constexpr std::size_t kAtLeast = 3;
-constexpr std::size_t kOfShape = 4;  // with the same tile, which differ least
+// With the same tile, and of one code in several tile orders: they differ least.
+constexpr std::size_t kOfShape = 6;
+constexpr std::size_t kOfCode = 3;
 // What is further behind than this was not held back by noise.
 constexpr double kWithin = 1.1;
 // These may have been timed in an earlier run.
@@ -83,6 +86,16 @@ class Final {
     return shape;
   }
 
+  std::string code(std::size_t i) const {
+    std::string code;
+    for (const Config* stage = &trials_[i].config; stage != nullptr; stage = stage->second) {
+      Config alone = code_of(*stage);
+      alone.second = nullptr;
+      code += to_string(alone) + " ";
+    }
+    return code;
+  }
+
   double us(std::size_t i) const { return trials_[i].measurement.median_us; }
 
   // The fastest as measured, the fastest first.
@@ -93,13 +106,18 @@ class Final {
               [this](std::size_t a, std::size_t b) { return us(a) < us(b); });
     std::vector<std::size_t> field;
     std::map<Shape, std::size_t> of_shape;
+    std::map<std::string, std::size_t> of_code;
     double round_us = 0;
     for (const std::size_t each : order) {
       const bool full =
           field.size() == kFinalists ||
           (field.size() >= kAtLeast && round_us * kLooks.front().least_rounds > kLookUs);
       if (us(each) > us(order.front()) * kWithin || full) break;
-      if (of_shape[shape(each)]++ >= kOfShape) continue;
+      std::size_t& alike = of_shape[shape(each)];
+      std::size_t& same_code = of_code[code(each)];
+      if (alike == kOfShape || same_code == kOfCode) continue;
+      ++alike;
+      ++same_code;
       field.push_back(each);
       round_us += us(each);
     }

@@ -8,9 +8,10 @@
 namespace autotune::tune {
 namespace {
 
-Trial trial(double us, std::int64_t smem, int block_n = 16) {
+Trial trial(double us, std::int64_t smem, int block_n = 16, int stages = 2) {
   Trial trial;
-  const std::string text = "mma:block_m=16,block_n=" + std::to_string(block_n);
+  const std::string text =
+      "mma:block_m=16,block_n=" + std::to_string(block_n) + ",stages=" + std::to_string(stages);
   const auto config = parse_config(text, *find_family("gemm"));
   REQUIRE(config);
   trial.config = *config;
@@ -100,20 +101,20 @@ TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   }
 }
 
-TEST_CASE("sixteen finalists, four of one tile shape at most") {
+TEST_CASE("twenty finalists, six of one tile shape and three of one code at most") {
   std::vector<Trial> trials;
   Said said;
-  for (int i = 0; i < 5; ++i) trials.push_back(trial(10 + 0.01 * i, i));
-  for (int i = 0; i < 24; ++i) said.us[i] = i == 0 ? 10 : 11;
+  for (int i = 0; i < 9; ++i) trials.push_back(trial(10 + 0.01 * i, i, 16, i < 5 ? 2 : i));
+  for (int i = 0; i < 30; ++i) said.us[i] = i == 0 ? 10 : 11;
   std::vector<Looked> looks;
   REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
   REQUIRE(looks.size() == 1);
-  CHECK(looks[0].smem == std::vector<std::int64_t>{0, 1, 2, 3});
-  for (int i = 5; i < 23; ++i) trials.push_back(trial(10.1 + 0.01 * i, i, 16 * i));
+  CHECK(looks[0].smem == std::vector<std::int64_t>{0, 1, 2, 5, 6, 7});
+  for (int i = 9; i < 29; ++i) trials.push_back(trial(10.1 + 0.01 * i, i, 16 * i));
   looks.clear();
   REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
   REQUIRE(looks.size() == 1);
-  CHECK(looks[0].smem.size() == 16);
+  CHECK(looks[0].smem.size() == 20);
 }
 
 TEST_CASE("few finalists where launches are long, and fewer rounds") {
@@ -132,7 +133,8 @@ TEST_CASE("few finalists where launches are long, and fewer rounds") {
 
 TEST_CASE("each look is at those that the one before could not tell apart") {
   // 0.1 % apart from each other, but for two.
-  std::vector<Trial> trials{trial(10, 1), trial(10, 2), trial(10, 3), trial(10, 4)};
+  std::vector<Trial> trials;
+  for (int i = 1; i <= 4; ++i) trials.push_back(trial(10, i, 16, i + 1));
   std::vector<Looked> looks;
   const auto standing = settle(trials, kNone, kNone,
                                says({{{1, 10.2}, {2, 10.1}, {3, 10.01}, {4, 10}}, 0.0002}, &looks));
