@@ -8,8 +8,9 @@ namespace {
 
 // Half of a ratio's confidence interval below which more rounds tell nothing new.
 constexpr double kCertain = 0.003;
-// Kernel time per side after which a comparison takes no more than it must.
-constexpr double kShortUs = 7'500;
+// Kernel time per side after which a comparison takes no more than it must. Long enough for a GPU
+// that the first rounds warm up to its power limit, where ratios may be others.
+constexpr double kMostUs = 500'000;
 // Of a sustained comparison, in which the GPU warms up.
 constexpr double kWarmUpShare = 0.25;
 
@@ -28,7 +29,7 @@ bool Rounds::enough() const {
   if (taken() >= rule_.most) return true;
   double us = 0;
   for (const auto& side : samples_) us = std::accumulate(side.begin(), side.end(), us);
-  return us > kShortUs * static_cast<double>(samples_.size()) || certain();
+  return us > kMostUs * static_cast<double>(samples_.size()) || certain();
 }
 
 std::vector<std::size_t> Rounds::next(std::size_t room, std::chrono::duration<double> spent) {

@@ -18,7 +18,7 @@ namespace autotune::tune {
 struct BenchOptions {
   bool baseline = false;         // against the best of cuBLASLt and cuBLAS
   int rounds = 30;               // launches of each side
-  int most_rounds = 800;         // where those leave the ratio uncertain and take little time
+  int most_rounds = 800;         // where those leave the ratio uncertain
   double sustain_s = 0;          // with a baseline: in place of rounds, both back to back so long
   std::uint64_t seed = 1;        // of the inputs
   int max_sms = 0;               // 0: none

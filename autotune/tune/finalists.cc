@@ -37,7 +37,8 @@ struct LookRule {
 constexpr std::array<LookRule, 3> kLooks{
     {{3, 8, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
 constexpr double kLookUs = 150'000;
-constexpr int kMoreRounds = 4;  // times as many, where launches are short
+constexpr int kMoreRounds = 4;  // times as many where launches are short
+constexpr double kMoreUs = 50'000;
 
 void retime(Trial& trial, const Measurement& timed) {
   trial.measurement.median_us = timed.median_us;
@@ -139,10 +140,12 @@ class Final {
       trials.push_back(&trials_[each]);
       round_us += us(each);
     }
-    const int rounds =
-        std::clamp(static_cast<int>(kLookUs / round_us), rule.least_rounds, rule.most_rounds);
-    const auto reply =
-        looking_(trials, {rounds, rule.rested ? rounds * kMoreRounds : rounds, rule.rested});
+    const auto rounds_in = [round_us](double us, int least, int most) {
+      return std::clamp(static_cast<int>(us / round_us), least, most);
+    };
+    const int rounds = rounds_in(kLookUs, rule.least_rounds, rule.most_rounds);
+    const int most = rule.rested ? rounds_in(kMoreUs, rounds, rounds * kMoreRounds) : rounds;
+    const auto reply = looking_(trials, {rounds, most, rule.rested});
     if (!reply) return tl::unexpected(reply.error());
     std::vector<Seen> seen;
     if (!*reply || (*reply)->outcome != Outcome::ok) return seen;

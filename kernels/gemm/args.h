@@ -9,13 +9,9 @@ typedef unsigned long long Reciprocal;
 
 // C[m,n] = alpha * A[m,k] * B[k,n] + beta * C, or, where the kernel is compiled as gated,
 // activation(A * B) .* (A * Up). Leading dimensions in elements; Up has that of B.
-struct GemmArgs {
-  const void* a;
-  const void* b;
-  void* c;
-  long long lda;
-  long long ldb;
-  long long ldc;
+struct alignas(64) GemmArgs {
+  // In one line of the constant cache, which is cold at every launch: all that says where a block
+  // begins.
   int m;
   int n;
   int k;
@@ -23,13 +19,19 @@ struct GemmArgs {
   int tiles_n;
   int raster;   // 0: consecutive blocks walk along m, 1: along n
   int swizzle;  // tiles of the other direction that one walk covers
-  float alpha;
-  float beta;
-  int admits;  // the launch behind this one may begin where this one's end is near
+  int admits;   // the launch behind this one may begin where this one's end is near
   // Of the tiles in a whole group of walks, in a walk's step, and in a step of the last group.
   Reciprocal of_group;
   Reciprocal of_step;
   Reciprocal of_last_step;
+  float alpha;
+  float beta;
+  const void* a;
+  const void* b;
+  void* c;
+  long long lda;
+  long long ldb;
+  long long ldc;
   const void* up;
 };
 

@@ -32,25 +32,33 @@ struct OperandTile {
   }
 };
 
-// Loads this block's share of an operand's tile: `kSharers` blocks of the cluster need the same
-// tile, each of them loads a part of its rows and sends it to all. Where several matrices share the
-// slabs of a tile, `T` is the part of one of them.
-template <typename T, bool kKMajor, int kSharers = 1, int kSlabPitch = T::kSlabBytes>
+// Loads an operand's tile, which `kSharers` blocks of the cluster need: this block's share of the
+// rows, sent to all of the `blocks`, or, where `kAlone`, all of them for itself. Where several
+// matrices share the slabs of a tile, `T` is the part of one of them.
+template <typename T, bool kKMajor, int kSharers = 1, int kSlabPitch = T::kSlabBytes,
+          bool kAlone = false>
 __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map, int first, int k,
                                              u32 barrier, int share = 0, u16 blocks = 0) {
   constexpr int kShareRows = T::kRows / kSharers;
   static_assert(kShareRows % 8 == 0, "shares are whole swizzle groups");
+  const auto load_share = [&](int row) {
 #pragma unroll
-  for (int slab = 0; slab < T::kSlabs; ++slab) {
-    const u32 target = tile + slab * kSlabPitch + share * kShareRows * 128;
-    const int row = share * kShareRows;
-    const int inner = (kKMajor ? k : first) + slab * kSlabElements;
-    const int outer = (kKMajor ? first : k) + row;
-    if constexpr (kSharers == 1) {
-      tma_load(target, map, inner, outer, barrier);
-    } else {
-      tma_load_multicast(target, map, inner, outer, barrier, blocks);
+    for (int slab = 0; slab < T::kSlabs; ++slab) {
+      const u32 target = tile + slab * kSlabPitch + row * 128;
+      const int inner = (kKMajor ? k : first) + slab * kSlabElements;
+      const int outer = (kKMajor ? first : k) + row;
+      if constexpr (kSharers == 1 || kAlone) {
+        tma_load(target, map, inner, outer, barrier);
+      } else {
+        tma_load_multicast(target, map, inner, outer, barrier, blocks);
+      }
     }
+  };
+  if constexpr (kAlone) {
+#pragma unroll
+    for (int each = 0; each < kSharers; ++each) load_share(each * kShareRows);
+  } else {
+    load_share(share * kShareRows);
   }
 }
 

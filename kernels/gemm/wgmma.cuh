@@ -64,27 +64,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #endif
     if (ALIGN_C == 16) prefetch_map(args.map_c);
   }
-  if (threadIdx.x == 0) {
-#pragma unroll
-    for (int s = 0; s < STAGES; ++s) {
-      barrier_init(shared_address(&shared.full[s]), 1);
-      barrier_init(shared_address(&shared.empty[s]), kStageConsumers * (CLUSTER_M + CLUSTER_N - 1));
-    }
-    barrier_init(shared_address(&shared.turn[0]), 1);
-    barrier_init(shared_address(&shared.turn[1]), 1);
-    barrier_init_fence();
-  }
-  if constexpr (kCluster > 1) {  // copies arrive at the barriers of other blocks
-    cluster_arrive();
-    cluster_wait();
-  }
-
   u32 units = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
   if constexpr (kGrouped) units *= args.split.groups;
   if (threadIdx.x == 0) {
+    set_up_opening(shared);
     wait_for_launch_ahead();
     open_ring(args, shared, place, k_tiles);
+    set_up_barriers(shared);
+  }
+  if constexpr (kCluster > 1) {  // copies arrive at the barriers of other blocks
+    __syncwarp();
+    cluster_arrive_relaxed();
+    cluster_wait();
   }
   if (warpgroup == 0) {
     if constexpr (PRODUCER_REGISTERS > 0) give_registers<PRODUCER_REGISTERS>();
@@ -97,10 +89,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     if constexpr (CONSUMER_REGISTERS > 0) take_registers<CONSUMER_REGISTERS>();
     if constexpr (kCluster == 1) block_wait<32 + CONSUMERS * 128>();
     consume(args, shared, place, units, k_tiles, warpgroup - 1);
-  }
-  if constexpr (kCluster > 1) {  // no block leaves while another may still reach its barriers
-    __syncwarp();
-    cluster_arrive();
-    cluster_wait();
   }
 }

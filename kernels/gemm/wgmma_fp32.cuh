@@ -40,8 +40,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
   if (threadIdx.x == 0) {
 #pragma unroll
+    for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&shared.full[s]), 1);
+    barrier_init_fence();
+    wait_for_launch_ahead();
+    open_ring(args, shared, k_tiles);
+#pragma unroll
     for (int s = 0; s < STAGES; ++s) {
-      barrier_init(shared_address(&shared.full[s]), 1);
       barrier_init(shared_address(&shared.empty[s]), CUTTERS + 4 * kConsumers);
     }
 #pragma unroll
@@ -51,8 +55,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
       shared.lost[s] = kNoTile;
     }
     barrier_init_fence();
-    wait_for_launch_ahead();
-    open_ring(args, shared, k_tiles);
   }
   __syncthreads();
   if (warp < 4 * kHelpers) {

@@ -1,6 +1,8 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
-// Starts the loads of k tile `step` of a tile of C into a stage whose readers are done.
+// Starts the loads of k tile `step` of a tile of C into a stage whose readers are done: this
+// block's share of what its cluster needs, or, where `kAlone`, all that it needs itself.
+template <bool kAlone>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
                                            ClusterPlace place, u32 at, int first_m, int first_n,
                                            int step) {
@@ -15,23 +17,22 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   const u32 full = shared_address(&shared.full[at]);
   barrier_expect(full, sizeof(Stage));
   Stage& stage = shared.stages[at];
-  load_operand<TileA, A_K_MAJOR, CLUSTER_N>(shared_address(&stage.a), args.map_a, first_m,
-                                            step * BLOCK_K, full, place.n, row_blocks);
+  const int k = step * BLOCK_K;
+  load_operand<TileA, A_K_MAJOR, CLUSTER_N, TileA::kSlabBytes, kAlone>(
+      shared_address(&stage.a), args.map_a, first_m, k, full, place.n, row_blocks);
   const u32 tile_b = shared_address(&stage.b);
-  load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes>(
-      tile_b, args.map_b, first_n, step * BLOCK_K, full, place.m, column_blocks);
+  load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone>(
+      tile_b, args.map_b, first_n, k, full, place.m, column_blocks);
   if constexpr (GATED) {
-    load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes>(
+    load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone>(
         tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
-        first_n, step * BLOCK_K, full, place.m, column_blocks);
+        first_n, k, full, place.m, column_blocks);
   }
 }
 
 // The first loads of the block, in one straight line behind the kernel's entry: at cold caches the
-// instructions come from DRAM as well, and every jump waits for them. More of them would be in the
-// way of the first.
-constexpr int kOpening = 2;
-static_assert(STAGES >= kOpening, "the ring holds what opens it");
+// instructions come from DRAM as well, and every jump waits for them. They need the barriers of
+// their own stages only, and no other block of the cluster.
 
 __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
                                           ClusterPlace place, int k_tiles) {
@@ -41,7 +42,7 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 #pragma unroll
   for (int i = 0; i < kOpening; ++i) {
     if (i < unit.count) {
-      load_stage(args, shared, place, u32(i), first_m, first_n, unit.k_tile(i));
+      load_stage<true>(args, shared, place, u32(i), first_m, first_n, unit.k_tile(i));
     }
   }
 }
@@ -60,7 +61,7 @@ __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& sha
       const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
       for (; step < unit.count; ++step) {
         barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-        load_stage(args, shared, place, at.stage, first_m, first_n, unit.k_tile(step));
+        load_stage<false>(args, shared, place, at.stage, first_m, first_n, unit.k_tile(step));
         at.advance();
       }
       step = 0;
@@ -71,6 +72,12 @@ __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& sha
       cluster_wait();
       cluster_arrive();
       cluster_wait();
+    }
+  }
+  if constexpr (kCluster > 1) {  // stay until the other block has said its last to these barriers
+    for (int s = 0; s < STAGES; ++s) {
+      barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
+      at.advance();
     }
   }
 }

@@ -28,6 +28,10 @@ typedef OperandTile<B_K_MAJOR, kColumns> TileB;
 typedef OperandTile<B_K_MAJOR, BLOCK_N> WeightsTile;  // the part of it that one matrix fills
 static_assert(!GATED || B_K_MAJOR || BLOCK_N % kSlabElements == 0, "a slab is of one matrix");
 
+// Stages that a block fills before all else. More of them would be in the way of the first.
+constexpr int kOpening = 2;
+static_assert(STAGES >= kOpening, "the ring holds what opens it");
+
 constexpr int kStepsK = BLOCK_K / TileA::kStepK;
 
 struct Stage {
@@ -54,6 +58,25 @@ struct SharedMemory {
   u64 empty[STAGES];
   u64 turn[2];  // pingpong: the other consumer has all of its tile's stages
 };
+
+// Those that the first loads need, by one thread.
+__device__ __forceinline__ void set_up_opening(SharedMemory& shared) {
+#pragma unroll
+  for (int s = 0; s < kOpening; ++s) barrier_init(shared_address(&shared.full[s]), 1);
+  barrier_init_fence();
+}
+
+// All other barriers.
+__device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
+#pragma unroll
+  for (int s = 0; s < STAGES; ++s) {
+    if (s >= kOpening) barrier_init(shared_address(&shared.full[s]), 1);
+    barrier_init(shared_address(&shared.empty[s]), kStageConsumers * (CLUSTER_M + CLUSTER_N - 1));
+  }
+  barrier_init(shared_address(&shared.turn[0]), 1);
+  barrier_init(shared_address(&shared.turn[1]), 1);
+  barrier_init_fence();
+}
 
 static_assert(sizeof(TileA) == SMEM_A_BYTES, "A tile");
 static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
