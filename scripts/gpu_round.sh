@@ -9,7 +9,8 @@
 #   --tune       tunes the suite into OUT/cache.db, for each of VARIANTS
 #   --bench      times the suite's winners beside cuBLAS, for each of VARIANTS
 #   --search     the suite tuned twice from empty caches and the winners beside each other, again with
-#                the code there, and the answers for problems as if they had never been tuned
+#                the code there, the answers for problems as if they had never been tuned, and winners
+#                beside the best of the wide data
 #   --export     the winners as OUT/tuned/<gpu>.yaml, for configs/tuned
 #   --endurance  1000 launches of every winner, each bit-equal to the first: of configs/tuned, or of
 #                those that --export left in OUT
@@ -63,6 +64,8 @@ search() {
   # What the first of these compiles, the second finds.
   search_part tune_again first tune --fresh
   search_part tune_with_code first tune --fresh
+  part beside_wide env AUTOTUNE_CACHE="$out/first.db" python3 scripts/beside_wide.py \
+    "$bin/autotune" "$out/beside_wide.json"
 }
 
 sanitize() {
