@@ -351,7 +351,12 @@ class Wgmma final : public GemmTwin {
     WgmmaArgs whole{};
     whole.gemm = args;
     whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
-    put_argument<GatedWgmmaArgs>(whole, problem, tile_a(v, traits).rows / v[kClusterN],
+    std::int64_t rows_a = tile_a(v, traits).rows / v[kClusterN];
+    // No more rows than there are, by eights: see stage_bytes() in wgmma_load.cuh.
+    if (a_is_k_major(problem.layout) && v[kClusterN] == 1) {
+      rows_a = std::min(rows_a, ceil_div(problem.m, kSwizzleRows) * kSwizzleRows);
+    }
+    put_argument<GatedWgmmaArgs>(whole, problem, rows_a,
                                  tile_weights(v, traits).rows / v[kClusterM], plan);
     if (traits.align_c != 16) return;  // stored by element
     const std::int64_t chunk = chunk_columns(v, traits);

@@ -16,13 +16,13 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
   u32 id = first_unit();
   const u32 stride = next_unit();
   if (PINGPONG && consumer == 1) {  // the two take turns, tile by tile
-    at.advance(unit_of(id, args, k_tiles).count);
+    at.advance(unit_of(id, args, place, k_tiles).count);
     id += stride;
   }
   // A wait tells a stage's pass from the one before only: the other consumer's passes must be over.
   u32 turn_parity = consumer == 0 ? 1 : 0;
   for (; id < units; id += PINGPONG ? 2 * stride : stride) {
-    const Unit unit = unit_of(id, args, k_tiles);
+    const Unit unit = unit_of(id, args, place, k_tiles);
     float acc[kTilesM][kAccumulators];
     if constexpr (SPLIT_K > 1) clear(acc);
     if (PINGPONG) {
@@ -33,9 +33,7 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
     if (PINGPONG) at.advance(unit.count);
     if (GATED && id + stride >= units) admit_launch_behind(args.gemm);
 
-    const int row = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M + first_row + warp * 16;
-    const int col = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
-    store_tile(buffers, half, acc, args, shared, unit, row, col);
+    store_tile(buffers, half, acc, args, shared, unit, unit.row + first_row + warp * 16);
   }
   if (threadIdx.x % 32 == 0) tma_store_wait<0>();
 }

@@ -6,9 +6,10 @@ __device__ __forceinline__ void load_stage(const WgmmaFp32Args& args, SharedMemo
   const u32 full = shared_address(&shared.full[at]);
   barrier_expect(full, sizeof(Stage));
   Stage& stage = shared.stages[at];
-  const int first_n = tile.n * BLOCK_N;
+  const int first_m = within<BLOCK_M>(tile.m * BLOCK_M, args.gemm.m);
+  const int first_n = within<BLOCK_N>(tile.n * BLOCK_N, args.gemm.n);
   const int k = step * BLOCK_K;
-  load_operand<TileA, A_K_MAJOR>(shared_address(&stage.a), args.map_a, tile.m * BLOCK_M, k, full);
+  load_operand<TileA, A_K_MAJOR>(shared_address(&stage.a), args.map_a, first_m, k, full);
   const u32 tile_b = shared_address(&stage.b);
   load_operand<WeightsTile, B_K_MAJOR>(tile_b, args.map_b, first_n, k, full);
   if constexpr (GATED) {

@@ -1,11 +1,17 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
+// What arrives for one stage. Of fewer rows than a tile has, no more are loaded, by eights: those
+// behind them are whatever they were, and so are rows of the product that nobody stores.
+__device__ __forceinline__ u32 stage_bytes(const WgmmaArgs& args) {
+  if constexpr (!A_K_MAJOR || CLUSTER_N > 1) return sizeof(Stage);
+  return sizeof(Stage) - max(0, BLOCK_M - (args.gemm.m + 7) / 8 * 8) * 128 * TileA::kSlabs;
+}
+
 // Starts the loads of k tile `step` of a tile of C into a stage whose readers are done: this
 // block's share of what its cluster needs, or, where `kAlone`, all that it needs itself.
 template <bool kAlone>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
-                                           ClusterPlace place, u32 at, int first_m, int first_n,
-                                           int step) {
+                                           ClusterPlace place, u32 at, const Unit& unit, int step) {
   // A's tile is needed by the blocks of this row of the cluster, B's by those of this column.
   u16 row_blocks = 0;
   u16 column_blocks = 0;
@@ -15,18 +21,18 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   for (int m = 0; m < CLUSTER_M; ++m) column_blocks |= u16(1 << (place.n * CLUSTER_M + m));
 
   const u32 full = shared_address(&shared.full[at]);
-  barrier_expect(full, sizeof(Stage));
+  barrier_expect(full, stage_bytes(args));
   Stage& stage = shared.stages[at];
-  const int k = step * BLOCK_K;
+  const int k = unit.k_tile(step) * BLOCK_K;
   load_operand<TileA, A_K_MAJOR, CLUSTER_N, TileA::kSlabBytes, kAlone>(
-      shared_address(&stage.a), args.map_a, first_m, k, full, place.n, row_blocks);
+      shared_address(&stage.a), args.map_a, unit.row, k, full, place.n, row_blocks);
   const u32 tile_b = shared_address(&stage.b);
   load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone>(
-      tile_b, args.map_b, first_n, k, full, place.m, column_blocks);
+      tile_b, args.map_b, unit.col, k, full, place.m, column_blocks);
   if constexpr (GATED) {
     load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone>(
         tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
-        first_n, k, full, place.m, column_blocks);
+        unit.col, k, full, place.m, column_blocks);
   }
 }
 
@@ -36,13 +42,11 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
 
 __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
                                           ClusterPlace place, int k_tiles) {
-  const Unit unit = unit_of(first_unit(), args, k_tiles);
-  const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
-  const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
+  const Unit unit = unit_of(first_unit(), args, place, k_tiles);
 #pragma unroll
   for (int i = 0; i < kOpening; ++i) {
     if (i < unit.count) {
-      load_stage<true>(args, shared, place, u32(i), first_m, first_n, unit.k_tile(i));
+      load_stage<true>(args, shared, place, u32(i), unit, i);
     }
   }
 }
@@ -51,17 +55,15 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 // meets.
 __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
                                         ClusterPlace place, u32 units, int k_tiles) {
-  int step = min(unit_of(first_unit(), args, k_tiles).count, kOpening);
+  int step = min(unit_of(first_unit(), args, place, k_tiles).count, kOpening);
   RingPosition at{0, 1};  // the first pass waits for nobody
   at.advance(u32(step));
   for (u32 id = first_unit(); id < units; id += next_unit()) {
     if (kParts == 1 || threadIdx.x == 0) {
-      const Unit unit = unit_of(id, args, k_tiles);
-      const int first_m = (unit.tile.m * CLUSTER_M + place.m) * BLOCK_M;
-      const int first_n = (unit.tile.n * CLUSTER_N + place.n) * BLOCK_N;
+      const Unit unit = unit_of(id, args, place, k_tiles);
       for (; step < unit.count; ++step) {
         barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-        load_stage<false>(args, shared, place, at.stage, first_m, first_n, unit.k_tile(step));
+        load_stage<false>(args, shared, place, at.stage, unit, step);
         at.advance();
       }
       step = 0;

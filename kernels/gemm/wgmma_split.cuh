@@ -109,19 +109,18 @@ __device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumul
 template <int kCount>
 __device__ __forceinline__ void store_tile(StoreBuffer (&buffers)[2], u32& half,
                                            float (&acc)[kTilesM][kCount], const WgmmaArgs& args,
-                                           SharedMemory& shared, const Unit& unit, int row,
-                                           int col) {
+                                           SharedMemory& shared, const Unit& unit, int row) {
   if constexpr (SPLIT_K == 1) {
-    store_rows(buffers, half, acc, args, row, col);
+    store_rows(buffers, half, acc, args, row, unit.col);
   } else if constexpr (kParts == 1) {
-    if (add_groups(acc, args, unit, 0, row)) store_rows(buffers, half, acc, args, row, col);
+    if (add_groups(acc, args, unit, 0, row)) store_rows(buffers, half, acc, args, row, unit.col);
   } else {
     float slice[kTilesM][kSliceAccumulators];
     add_cluster(slice, acc, args, shared, row);
     const u32 rank = cluster_rank();
     bool complete = true;
     if constexpr (kGrouped) complete = add_groups(slice, args, unit, rank, row);
-    if (complete) store_rows(buffers, half, slice, args, row, col + int(rank) * kSliceN);
+    if (complete) store_rows(buffers, half, slice, args, row, unit.col + int(rank) * kSliceN);
     cluster_wait();
   }
 }

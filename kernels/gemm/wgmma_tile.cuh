@@ -102,8 +102,9 @@ struct ClusterPlace {
 // What a block works on at once: a tile of C, and of its k tiles `count` from `first` on. The parts
 // of a tile take turns, so that what they read at a time lies side by side in memory.
 struct Unit {
-  u32 id;  // of the tile
-  TileIndex tile;
+  u32 id;   // of the tile
+  int row;  // of C, where this block's tile begins
+  int col;
   int group;  // which of the clusters on this tile
   int first;
   int stride;
@@ -112,12 +113,17 @@ struct Unit {
   __device__ __forceinline__ int k_tile(int i) const { return first + i * stride; }
 };
 
-__device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, int k_tiles) {
+__device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, ClusterPlace place,
+                                        int k_tiles) {
   Unit unit;
   unit.id = kGrouped ? divided(index, args.split.of_groups) : index;
   unit.group = kGrouped ? int(index - unit.id * args.split.groups) : 0;
-  unit.tile = tile_of(unit.id, args.gemm);
+  const TileIndex tile = tile_of(unit.id, args.gemm);
+  unit.row = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
+  unit.col = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
   if constexpr (SPLIT_K == 1) {
+    unit.row = within<BLOCK_M>(unit.row, args.gemm.m);
+    unit.col = within<BLOCK_N>(unit.col, args.gemm.n);
     unit.first = 0;
     unit.stride = 1;
     unit.count = k_tiles;

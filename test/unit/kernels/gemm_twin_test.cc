@@ -145,6 +145,19 @@ TEST_CASE("one row of A is handed over as K-major, whatever its layout is called
         config.kernel->work(config, as_tt(problem), device).load_bytes_per_k_tile);
 }
 
+TEST_CASE("wgmma's boxes have no more rows of A than there are, by eights") {
+  const auto rows = [](std::int64_t m, const std::string& more) {
+    const Config config = config_of("wgmma:block_m=128,block_n=128,block_k=64" + more);
+    return plan_of(config, product(m, 2048)).maps[0].box_outer;
+  };
+  CHECK(rows(1, "") == 8);
+  CHECK(rows(100, "") == 104);
+  CHECK(rows(121, "") == 128);
+  CHECK(rows(1000, "") == 128);
+  CHECK(rows(20, ",cluster_m=2") == 24);
+  CHECK(rows(20, ",cluster_n=2") == 64);  // halves of a tile's rows
+}
+
 TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that TMA cannot write") {
   Problem large = product(8192, 8192);
   CHECK(plan_of(config_of("wgmma:block_m=128,block_n=128"), large).grid[0] == 132);
