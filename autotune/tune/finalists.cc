@@ -39,6 +39,9 @@ constexpr std::array<LookRule, 3> kLooks{
 constexpr double kLookUs = 150'000;
 constexpr int kMoreRounds = 4;  // times as many where launches are short
 constexpr double kMoreUs = 50'000;
+// Shorter launches heat no GPU: between them the L2 is flushed, which takes as long. Pauses would
+// only let its clocks fall.
+constexpr double kHeatsUs = 50;
 
 void retime(Trial& trial, const Measurement& timed) {
   trial.measurement.median_us = timed.median_us;
@@ -145,7 +148,8 @@ class Final {
     };
     const int rounds = rounds_in(kLookUs, rule.least_rounds, rule.most_rounds);
     const int most = rule.rested ? rounds_in(kMoreUs, rounds, rounds * kMoreRounds) : rounds;
-    const auto reply = looking_(trials, {rounds, most, rule.rested});
+    const bool rested = rule.rested && us(field.front()) > kHeatsUs;
+    const auto reply = looking_(trials, {rounds, most, rested});
     if (!reply) return tl::unexpected(reply.error());
     std::vector<Seen> seen;
     if (!*reply || (*reply)->outcome != Outcome::ok) return seen;
