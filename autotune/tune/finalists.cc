@@ -35,7 +35,7 @@ struct LookRule {
   std::size_t most;
 };
 constexpr std::array<LookRule, 3> kLooks{
-    {{3, 8, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
+    {{3, 16, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
 constexpr double kLookUs = 150'000;
 constexpr int kMoreRounds = 4;  // times as many where launches are short
 constexpr double kMoreUs = 50'000;

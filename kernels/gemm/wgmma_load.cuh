@@ -4,7 +4,8 @@
 // behind them are whatever they were, and so are rows of the product that nobody stores.
 __device__ __forceinline__ u32 stage_bytes(const WgmmaArgs& args) {
   if constexpr (!A_K_MAJOR || CLUSTER_N > 1) return sizeof(Stage);
-  return sizeof(Stage) - max(0, BLOCK_M - (args.gemm.m + 7) / 8 * 8) * 128 * TileA::kSlabs;
+  const int rows = (min(args.gemm.m, BLOCK_M) + 7) / 8 * 8;
+  return sizeof(Stage) - (BLOCK_M - rows) * 128 * TileA::kSlabs;
 }
 
 // Starts the loads of k tile `step` of a tile of C into a stage whose readers are done: this

@@ -1,0 +1,199 @@
+// Parts of k on the host's side: of clusters and workspaces, of wgmma and of mma.
+#include "kernels/gemm/gemm_twin.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kernels/gemm/args.h"
+#include "kernels/gemm/mma_args.h"
+#include "kernels/gemm/split_args.h"
+#include "kernels/gemm/wgmma_args.h"
+#include "test/support/catch.h"
+#include "test/unit/kernels/twins.h"
+
+namespace autotune {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
+Resources needs_of(const std::string& config, const Problem& problem) {
+  DeviceSpec device;
+  device.sm_count = 132;
+  return config_of(config).kernel->resources(config_of(config), problem, device, 0);
+}
+
+std::string broken_by(const std::string& text) {
+  const Config config = config_of(text);
+  for (const Constraint& constraint : config.kernel->constraints()) {
+    if (!constraint.holds(config.values, KernelTraits{})) return std::string(constraint.name);
+  }
+  return "";
+}
+
+template <typename Args>
+SplitArgs split_args_of(const std::string& config, const Problem& problem) {
+  const LaunchPlan plan = plan_of(config_of(config), problem);
+  Args args;
+  REQUIRE(plan.params_size == sizeof(args));
+  std::memcpy(&args, plan.params.data(), sizeof(args));
+  return args.split;
+}
+
+TEST_CASE("wgmma's parts of k are one cluster up to 8, and clusters that share a workspace above") {
+  const Problem problem = deep(256, 256, 65536);
+  const std::string tile = "wgmma:block_m=128,block_n=128,block_k=64,split_k=";
+  for (const int parts : {2, 3, 4, 5, 6, 7, 8}) {
+    const Resources r = needs_of(tile + std::to_string(parts), problem);
+    CHECK(r.cluster == parts);
+    CHECK(r.grid == 4 * parts);
+    CHECK(r.workspace_bytes == 0);
+  }
+  const auto several = [&](int parts, int cluster) {
+    const Resources r = needs_of(tile + std::to_string(parts), problem);
+    CAPTURE(parts);
+    CHECK(r.cluster == cluster);
+    CHECK(r.grid == 4 * parts);
+    CHECK(r.workspace_bytes == 65536 + 4 * (parts / cluster) * 128 * 128 * 4);
+  };
+  several(9, 1);
+  several(12, 4);
+  several(16, 8);
+  several(32, 8);
+  several(64, 8);
+  // More blocks than SMs start as there is room.
+  CHECK(needs_of(tile + "8", deep(4096, 4096, 4096)).grid == 8192);
+}
+
+void check_parts(const std::string& text, const Problem& problem, int split,
+                 const SplitArgs& args) {
+  const Config config = config_of(text);
+  const Work work = config.kernel->work(config, problem, {});
+  const std::int64_t parts = work.split_k;
+  CHECK(parts == work.cluster_k * args.groups);
+  CHECK(parts <= split);
+  CHECK(needs_of(text, problem).grid == parts);
+  CHECK(args.part_steps * parts + args.longer_parts == work.k_tiles);
+  CHECK(args.longer_parts < parts);
+  CHECK((args.part_steps > 0 || args.groups == 1));
+  CHECK((needs_of(text, problem).workspace_bytes > 0) == (args.groups > 1));
+}
+
+TEST_CASE("every k tile belongs to one part, and none is left without unless k is too short") {
+  for (const std::int64_t k : {1, 64, 520, 576, 1000, 4096, 65536}) {
+    for (const int split : {2, 3, 7, 8, 9, 12, 16, 64}) {
+      CAPTURE(k, split);
+      const std::string text =
+          fmt::format("wgmma:block_m=64,block_n=64,block_k=64,split_k={}", split);
+      const Problem problem = deep(64, 64, k);
+      check_parts(text, problem, split, split_args_of<WgmmaArgs>(text, problem));
+    }
+  }
+}
+
+TEST_CASE("more slices than the workspace has marks for go without it") {
+  const std::string text = "wgmma:block_m=64,block_n=64,block_k=64,split_k=16";
+  // 8 slices of 32 x 64 tiles have the last mark.
+  CHECK(needs_of(text, deep(64 * 32, 64 * 64, 4096)).workspace_bytes ==
+        65536 + 2048 * 2 * 64 * 64 * 4);
+  const Resources r = needs_of(text, deep(64 * 32, 64 * 64 + 1, 4096));
+  CHECK(r.workspace_bytes == 0);
+  CHECK(r.grid == 32 * 65 * 8);
+  CHECK(split_args_of<WgmmaArgs>(text, deep(64 * 32, 64 * 64 + 1, 4096)).groups == 1);
+  // And no sum overflows.
+  CHECK(needs_of("wgmma:block_m=1,block_n=1,split_k=8", deep(kMost, kMost, 64)).grid ==
+        std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("what splits k shares no loads, takes no turns, and stores whole pieces of 8 columns") {
+  const std::string tile = "wgmma:block_m=128,block_n=96,block_k=64,consumers=2,";
+  CHECK(broken_by(tile + "split_k=4").empty());
+  CHECK(broken_by(tile + "split_k=36").empty());
+  CHECK(broken_by(tile + "split_k=9").empty());
+  CHECK(broken_by(tile + "split_k=8") == "split_columns");
+  CHECK(broken_by(tile + "split_k=16") == "split_columns");
+  CHECK(broken_by(tile + "split_k=2,cluster_m=2") == "split_alone");
+  CHECK(broken_by(tile + "split_k=2,cluster_n=2") == "split_alone");
+  CHECK(broken_by(tile + "split_k=2,pingpong=1") == "split_alone");
+}
+
+TEST_CASE("the sums lie where the ring was, and take more room where it is smaller") {
+  const auto smem = [](const std::string& rest) {
+    return needs_of("wgmma:block_m=128,block_n=256,block_k=64,consumers=2," + rest,
+                    deep(128, 256, 4096))
+        .smem_bytes;
+  };
+  const std::int64_t ring = 2 * (128 + 256) * 128;
+  const std::int64_t rest = 8 * 2 * 16 * 128 + 8 * 6;  // store buffers and barriers
+  CHECK(smem("stages=2,split_k=1") == ring + rest);
+  CHECK(smem("stages=2,split_k=2") == 128 * 256 * 4 + rest);
+  CHECK(smem("stages=2,split_k=9") == ring + rest);  // every part by itself
+  CHECK(smem("stages=4,split_k=2") == 2 * ring + rest + 8 * 4);
+  const Config config = config_of("wgmma:block_m=128,block_n=256,block_k=64,stages=2,split_k=2");
+  const std::vector<Term> terms = config.kernel->smem_terms(config, KernelTraits{});
+  std::int64_t sum = 0;
+  for (const Term& term : terms) {
+    if (term.label != "total") sum += term.value;
+  }
+  CHECK(sum == terms.back().value);
+  CHECK(sum == smem("stages=2,split_k=2"));
+  // A slice of 32 columns is stored in rows of 64 bytes.
+  const Config narrow = config_of("wgmma:block_m=128,block_n=256,block_k=64,split_k=8");
+  CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].box_inner == 32);
+  CHECK(plan_of(narrow, deep(128, 256, 4096)).maps[2].swizzle_bytes == 64);
+}
+
+TEST_CASE("mma's parts of k are blocks of their own that share a workspace") {
+  const std::string tile = "mma:block_m=32,block_n=64,block_k=32,split_k=";
+  const Problem problem = deep(100, 512, 1524);
+  const Resources whole = needs_of(tile + "1", problem);
+  CHECK(whole.grid == 4 * 8);
+  CHECK(whole.workspace_bytes == 0);
+  CHECK(plan_of(config_of(tile + "1"), problem).params_size == sizeof(GemmArgs));
+  for (const int parts : {2, 3, 8, 16}) {
+    CAPTURE(parts);
+    const std::string text = tile + std::to_string(parts);
+    const Resources r = needs_of(text, problem);
+    CHECK(r.cluster == 1);
+    CHECK(r.grid == 4 * 8 * parts);
+    CHECK(r.workspace_bytes == 65536 + 4 * 8 * parts * 32 * 64 * 4);
+    CHECK(r.smem_bytes == whole.smem_bytes);
+    const Config config = config_of(text);
+    const LaunchPlan plan = config.kernel->launch_plan(config, problem, {}, {0, 0, 0, 4096}, 0);
+    CHECK(plan.grid[0] == r.grid);
+    SplitMmaArgs args;
+    REQUIRE(plan.params_size == sizeof(args));
+    std::memcpy(&args, plan.params.data(), sizeof(args));
+    CHECK(args.k == 1524);
+    CHECK(args.split.workspace == reinterpret_cast<void*>(4096));
+    const Work work = config.kernel->work(config, problem, {});
+    CHECK(work.split_k == parts);
+    CHECK(work.cluster_k == 1);
+  }
+  for (const std::int64_t k : {1, 32, 65, 100, 1000, 65536}) {
+    for (const int split : {2, 3, 8, 16}) {
+      CAPTURE(k, split);
+      const std::string text = tile + std::to_string(split);
+      check_parts(text, deep(32, 64, k), split, split_args_of<SplitMmaArgs>(text, deep(32, 64, k)));
+    }
+  }
+  const Config config = config_of(tile + "4");
+  CHECK(config.kernel->resources(config, problem, {}, 7).grid == 7);
+}
+
+TEST_CASE("mma splits no k of more tiles than the workspace has marks for") {
+  const std::string text = "mma:block_m=64,block_n=64,block_k=64,split_k=4";
+  CHECK(needs_of(text, deep(64 * 128, 64 * 128, 4096)).workspace_bytes ==
+        65536 + std::int64_t{16384} * 4 * 64 * 64 * 4);
+  const Problem more = deep(64 * 128, 64 * 128 + 1, 4096);
+  CHECK(needs_of(text, more).workspace_bytes == 0);
+  CHECK(needs_of(text, more).grid == 128 * 129);
+  CHECK(split_args_of<SplitMmaArgs>(text, more).groups == 1);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,110 @@
+// What wgmma's host twin hands to the copy engine, its grid, and what it serves.
+#include "kernels/gemm/gemm_twin.h"
+
+#include <cstdint>
+#include <string>
+
+#include "test/support/catch.h"
+#include "test/unit/kernels/twins.h"
+
+namespace autotune {
+namespace {
+
+TEST_CASE("wgmma hands the copy engine each operand as it lies, in boxes of 128 bytes") {
+  Problem problem = product(1000, 2000);
+  problem.k = 512;
+  problem.lda = 512;
+  problem.ldb = 2048;
+  problem.ldc = 2000;
+  problem.layout = Layout::tt;
+  const LaunchPlan plan =
+      plan_of(config_of("wgmma:block_m=128,block_n=192,block_k=64,cluster_m=2"), problem);
+  REQUIRE(plan.map_count == 3);
+  const TensorMap& a = plan.maps[0];
+  CHECK(a.address == 1 << 20);
+  CHECK((a.inner == 512 && a.outer == 1000 && a.pitch_bytes == 1024));
+  CHECK((a.box_inner == 64 && a.box_outer == 128 && a.swizzle_bytes == 128));
+  const TensorMap& b = plan.maps[1];  // contiguous along n; the two blocks load half of k each
+  CHECK((b.inner == 2000 && b.outer == 512 && b.pitch_bytes == 4096));
+  CHECK((b.box_inner == 64 && b.box_outer == 32 && b.swizzle_bytes == 128));
+  const TensorMap& c = plan.maps[2];
+  CHECK((c.inner == 2000 && c.outer == 1000 && c.pitch_bytes == 4000));
+  CHECK((c.box_inner == 64 && c.box_outer == 16 && c.swizzle_bytes == 128));
+  for (const TensorMap& map : plan.maps) CHECK(map.offset + 128 <= plan.params_size);
+  CHECK(plan.cluster[0] == 2);
+  CHECK(plan.grid[0] == 4 * 11 * 2);  // clusters of 256 x 192
+}
+
+TEST_CASE("one row of A is handed over as K-major, whatever its layout is called") {
+  Problem problem = product(1, 2000);
+  problem.k = 515;
+  problem.layout = Layout::nt;
+  problem.lda = 1;
+  problem.ldb = problem.ldc = 2000;
+  const Config config = config_of("wgmma:block_m=64,block_n=128,block_k=64");
+  const LaunchPlan plan = plan_of(config, problem);
+  CHECK((plan.maps[0].inner == 515 && plan.maps[0].outer == 1));
+  CHECK(plan.maps[0].pitch_bytes == 520 * 2);
+  CHECK((plan.maps[1].inner == 2000 && plan.maps[1].outer == 515));
+  const auto as_tt = [](Problem p) {
+    p.layout = Layout::tt;
+    p.lda = 515;
+    return p;
+  };
+  CHECK((plan_of(config, as_tt(problem)).params == plan.params));
+  const DeviceSpec device;
+  CHECK(config.kernel->work(config, problem, device).load_bytes_per_k_tile ==
+        config.kernel->work(config, as_tt(problem), device).load_bytes_per_k_tile);
+}
+
+TEST_CASE("wgmma's boxes have no more rows of A than there are, by eights") {
+  const auto rows = [](std::int64_t m, const std::string& more) {
+    const Config config = config_of("wgmma:block_m=128,block_n=128,block_k=64" + more);
+    return plan_of(config, product(m, 2048)).maps[0].box_outer;
+  };
+  CHECK(rows(1, "") == 8);
+  CHECK(rows(100, "") == 104);
+  CHECK(rows(121, "") == 128);
+  CHECK(rows(1000, "") == 128);
+  CHECK(rows(20, ",cluster_m=2") == 24);
+  CHECK(rows(20, ",cluster_n=2") == 64);  // halves of a tile's rows
+}
+
+TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that TMA cannot write") {
+  Problem large = product(8192, 8192);
+  CHECK(plan_of(config_of("wgmma:block_m=128,block_n=128"), large).grid[0] == 132);
+  CHECK(plan_of(config_of("wgmma:block_m=128,block_n=128,cluster_n=2"), large).grid[0] == 132);
+  const Config config = config_of("wgmma:block_m=128,block_n=168");
+  DeviceSpec odd;
+  odd.sm_count = 131;
+  CHECK(config.kernel->resources(config_of("wgmma:cluster_n=2"), large, odd, 0).grid == 130);
+  large.n = large.ldc = 8190;
+  CHECK(plan_of(config, large).map_count == 2);
+  large.ldc = 8192;
+  CHECK(plan_of(config, large).maps[2].box_inner == 56);  // 168 columns in three stores
+  CHECK(plan_of(config, large).maps[2].swizzle_bytes == 0);
+}
+
+TEST_CASE("wgmma serves what the copy engine can load, and the family falls back to mma") {
+  DeviceSpec hopper;
+  hopper.limits.features = static_cast<std::uint32_t>(Feature::wgmma);
+  const HostTwin& wgmma = *find_kernel(*find_family("gemm"), "wgmma");
+  KernelTraits traits;
+  CHECK(wgmma.unsupported(traits, hopper).empty());
+  CHECK_FALSE(wgmma.unsupported(traits, {}).empty());
+  traits.align_c = 2;
+  CHECK(wgmma.unsupported(traits, hopper).empty());
+  traits.align_b = 8;
+  CHECK_FALSE(wgmma.unsupported(traits, hopper).empty());
+  traits.align_b = 16;
+  traits.dtype = DType::tf32;
+  CHECK(wgmma.unsupported(traits, hopper).empty());
+  traits.layout = Layout::tt;
+  CHECK_FALSE(wgmma.unsupported(traits, hopper).empty());
+  traits.dtype = DType::fp32;
+  traits.layout = Layout::tn;
+  CHECK_FALSE(wgmma.unsupported(traits, hopper).empty());
+}
+
+}  // namespace
+}  // namespace autotune
