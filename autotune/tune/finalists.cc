@@ -39,8 +39,8 @@ constexpr std::array<LookRule, 3> kLooks{
 constexpr double kLookUs = 150'000;
 constexpr int kMoreRounds = 4;  // times as many where launches are short
 constexpr double kMoreUs = 50'000;
-// Shorter launches heat no GPU: between them the L2 is flushed, which takes as long. Pauses would
-// only let its clocks fall.
+// Shorter launches heat no GPU: the L2 is flushed between them, which takes as long. With pauses,
+// finals of such launches saw ties where benchmarks, which make none, see 1 %.
 constexpr double kHeatsUs = 50;
 
 void retime(Trial& trial, const Measurement& timed) {
