@@ -33,7 +33,7 @@ def main():
     parser.add_argument("autotune", help="the executable; its cache is that of the environment")
     parser.add_argument("json", help="file to write")
     options = parser.parse_args()
-    rows, least = [], None
+    rows, least, kept = [], None, {}
     for sweep in sorted(WIDE.glob("*.sweep")):
         problem, config = best_of(sweep)
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
@@ -43,12 +43,14 @@ def main():
                                       timeout=120, check=False)
                 if done.returncode != 0:
                     sys.exit(f"{' '.join(command)}: {done.stderr}")
-            row = json.load(file)["rows"][0]
+            result = json.load(file)
+            row = result["rows"][0]
         rows.append(row)
+        kept = {name: result[name] for name in ("schema", "device")}
         least = min(least or row["speedup"], row["speedup"])
         low, high = row["speedup_ci95"]
         print(f'{sweep.stem}: {row["speedup"]:.4f} [{low:.3f}, {high:.3f}]', flush=True)
-    pathlib.Path(options.json).write_text(json.dumps({"rows": rows}, indent=1) + "\n",
+    pathlib.Path(options.json).write_text(json.dumps({**kept, "rows": rows}, indent=1) + "\n",
                                           encoding="utf-8")
     print(f"the data's best / the winner: {len(rows)} problems, least {least:.4f}")
 

@@ -11,7 +11,7 @@
 #   --search     the suite tuned twice from empty caches and the winners beside each other, again with
 #                the code there, the answers for problems as if they had never been tuned, and winners
 #                beside the best of the wide data
-#   --export     the winners as OUT/tuned/<gpu>.yaml, for configs/tuned
+#   --export     the winners of OUT/cache.db as OUT/tuned/<gpu>.yaml, for configs/tuned
 #   --endurance  1000 launches of every winner, each bit-equal to the first: of configs/tuned, or of
 #                those that --export left in OUT
 #   --sustain    two problems for 2 s each without a pause beside cuBLAS
@@ -53,19 +53,18 @@ search_part() {
 }
 
 search() {
-  search_part tune_from_empty first tune
+  search_part tune_from_empty cache tune
   search_part tune_second second tune
   for i in 1 2 3; do
-    search_part "bench_two_runs_$i" first bench --baseline "$out/second.db"
+    search_part "bench_two_runs_$i" cache bench --baseline "$out/second.db"
   done
-  search_part bench first bench --baseline cublas
-  search_part bench_left_out first bench --baseline cublas --left-out
+  search_part bench cache bench --baseline cublas
+  search_part bench_left_out cache bench --baseline cublas --left-out
   part left_out python3 scripts/left_out.py "$out/bench.json" "$out/bench_left_out.json"
   # What the first of these compiles, the second finds.
-  search_part tune_again first tune --fresh
-  search_part tune_with_code first tune --fresh
-  part beside_wide env AUTOTUNE_CACHE="$out/first.db" python3 scripts/beside_wide.py \
-    "$bin/autotune" "$out/beside_wide.json"
+  search_part tune_again cache tune --fresh
+  search_part tune_with_code cache tune --fresh
+  part beside_wide python3 scripts/beside_wide.py "$bin/autotune" "$out/beside_wide.json"
 }
 
 sanitize() {

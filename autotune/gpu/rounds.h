@@ -11,7 +11,7 @@ namespace autotune::gpu {
 
 struct RoundRule {
   std::size_t least = 30;
-  std::size_t most = 30;  // where `least` leave a ratio uncertain, and half a second of each side
+  std::size_t most = 30;  // where `least` leave a ratio uncertain and took less than kMostUs
   double sustain_s = 0;   // above 0: by time in place of the two above; see CompareRequest
 };
 

@@ -30,14 +30,16 @@ constexpr double kSame = 0.002;
 struct LookRule {
   int least_rounds;
   int most_rounds;
-  bool rested;
+  bool thorough;
   double behind;
   std::size_t most;
 };
 constexpr std::array<LookRule, 3> kLooks{
     {{3, 16, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
 constexpr double kLookUs = 150'000;
-constexpr int kMoreRounds = 4;  // times as many where launches are short
+// A thorough look takes more where those leave a ratio uncertain: as many as take kMoreUs, up to so
+// many times as many. It pauses where launches are longer than kHeatsUs.
+constexpr int kMoreRounds = 4;
 constexpr double kMoreUs = 50'000;
 // Shorter launches heat no GPU: the L2 is flushed between them, which takes as long. With pauses,
 // finals of such launches saw ties where benchmarks, which make none, see 1 %.
@@ -147,8 +149,8 @@ class Final {
       return std::clamp(static_cast<int>(us / round_us), least, most);
     };
     const int rounds = rounds_in(kLookUs, rule.least_rounds, rule.most_rounds);
-    const int most = rule.rested ? rounds_in(kMoreUs, rounds, rounds * kMoreRounds) : rounds;
-    const bool rested = rule.rested && us(field.front()) > kHeatsUs;
+    const int most = rule.thorough ? rounds_in(kMoreUs, rounds, rounds * kMoreRounds) : rounds;
+    const bool rested = rule.thorough && us(field.front()) > kHeatsUs;
     const auto reply = looking_(trials, {rounds, most, rested});
     if (!reply) return tl::unexpected(reply.error());
     std::vector<Seen> seen;

@@ -22,7 +22,7 @@ struct Standing {
 };
 
 // How a look is taken: so many rounds, in which each trial has its turn, and more where those leave
-// a ratio uncertain and launches are short; with pauses or without.
+// a ratio uncertain; with pauses or without.
 struct Look {
   int rounds;
   int most_rounds;

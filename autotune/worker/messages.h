@@ -92,8 +92,7 @@ struct CompareRequest {
   std::vector<Contender> contenders;
   bool baseline = false;
   int rounds = 30;  // without sustain_s
-  // So many at most where those leave a ratio uncertain and take less than half a second of each
-  // side; 0: no more.
+  // So many at most where those leave a ratio uncertain (see RoundRule); 0: no more.
   int most_rounds = 0;
   double sustain_s = 0;
   bool rested = false;

@@ -72,6 +72,10 @@ __device__ __forceinline__ int within(int position, int extent) {
   return min(position, max(0, (extent - kBlock + 7) / 8 * 8));
 }
 
+// Stages that a block fills before all else. More of them would be in the way of the first.
+constexpr int kOpening = 2;
+static_assert(STAGES >= kOpening, "the ring holds what opens it");
+
 // Where in the ring a role stands, and the parity that its barriers have there.
 template <u32 kStages>
 struct Ring {

@@ -352,9 +352,8 @@ class Wgmma final : public GemmTwin {
     whole.gemm = args;
     whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
     std::int64_t rows_a = tile_a(v, traits).rows / v[kClusterN];
-    // No more rows than there are, by eights: see stage_bytes() in wgmma_load.cuh.
-    if (a_is_k_major(problem.layout) && v[kClusterN] == 1) {
-      rows_a = std::min(rows_a, ceil_div(problem.m, kSwizzleRows) * kSwizzleRows);
+    if (a_is_k_major(problem.layout) && v[kClusterN] == 1) {  // as stage_bytes() expects
+      rows_a = loaded_rows(args.m, v[kBlockM]);
     }
     put_argument<GatedWgmmaArgs>(whole, problem, rows_a,
                                  tile_weights(v, traits).rows / v[kClusterM], plan);

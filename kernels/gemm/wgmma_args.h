@@ -7,6 +7,20 @@ struct alignas(64) TensorMapBytes {
   unsigned long long words[16];
 };
 
+#ifdef __CUDACC__
+#define AT_BOTH __device__ __forceinline__
+#else
+#define AT_BOTH inline
+#endif
+
+// Rows of A that are loaded into a tile's `tile_rows` where the matrix has `rows`: no more than
+// there are, by the eights after which the swizzle repeats.
+AT_BOTH int loaded_rows(int rows, int tile_rows) {
+  return ((rows < tile_rows ? rows : tile_rows) + 7) / 8 * 8;
+}
+
+#undef AT_BOTH
+
 struct WgmmaArgs {
   TensorMapBytes map_a;
   TensorMapBytes map_b;

@@ -6,8 +6,8 @@ __device__ __forceinline__ void load_stage(const WgmmaFp32Args& args, SharedMemo
   const u32 full = shared_address(&shared.full[at]);
   barrier_expect(full, sizeof(Stage));
   Stage& stage = shared.stages[at];
-  const int first_m = within<BLOCK_M>(tile.m * BLOCK_M, args.gemm.m);
-  const int first_n = within<BLOCK_N>(tile.n * BLOCK_N, args.gemm.n);
+  const int first_m = first_row(tile, args.gemm);
+  const int first_n = first_column(tile, args.gemm);
   const int k = step * BLOCK_K;
   load_operand<TileA, A_K_MAJOR>(shared_address(&stage.a), args.map_a, first_m, k, full);
   const u32 tile_b = shared_address(&stage.b);
@@ -21,9 +21,6 @@ __device__ __forceinline__ void load_stage(const WgmmaFp32Args& args, SharedMemo
 
 // The block's first loads, in one straight line behind the kernel's entry, where even instructions
 // come from DRAM.
-constexpr int kOpening = 2;
-static_assert(STAGES >= kOpening, "the ring holds what opens it");
-
 __device__ __forceinline__ void open_ring(const WgmmaFp32Args& args, SharedMemory& shared,
                                           int k_tiles) {
   const TileIndex tile = tile_of(blockIdx.x, args.gemm);

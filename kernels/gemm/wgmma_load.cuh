@@ -1,11 +1,10 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
-// What arrives for one stage. Of fewer rows than a tile has, no more are loaded, by eights: those
-// behind them are whatever they were, and so are rows of the product that nobody stores.
+// What arrives for one stage. Rows of A's tile that are not loaded are whatever they were, and so
+// are the product's, which nobody stores.
 __device__ __forceinline__ u32 stage_bytes(const WgmmaArgs& args) {
   if constexpr (!A_K_MAJOR || CLUSTER_N > 1) return sizeof(Stage);
-  const int rows = (min(args.gemm.m, BLOCK_M) + 7) / 8 * 8;
-  return sizeof(Stage) - (BLOCK_M - rows) * 128 * TileA::kSlabs;
+  return sizeof(Stage) - (BLOCK_M - loaded_rows(args.gemm.m, BLOCK_M)) * 128 * TileA::kSlabs;
 }
 
 // Starts the loads of k tile `step` of a tile of C into a stage whose readers are done: this

@@ -28,10 +28,6 @@ typedef OperandTile<B_K_MAJOR, kColumns> TileB;
 typedef OperandTile<B_K_MAJOR, BLOCK_N> WeightsTile;  // the part of it that one matrix fills
 static_assert(!GATED || B_K_MAJOR || BLOCK_N % kSlabElements == 0, "a slab is of one matrix");
 
-// Stages that a block fills before all else. More of them would be in the way of the first.
-constexpr int kOpening = 2;
-static_assert(STAGES >= kOpening, "the ring holds what opens it");
-
 constexpr int kStepsK = BLOCK_K / TileA::kStepK;
 
 struct Stage {
