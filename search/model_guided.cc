@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "search/strategies.h"
 #include "search/surrogate.h"
@@ -27,6 +28,8 @@ constexpr std::size_t kFewest = 24;       // configs before it may be done
 constexpr double kGain = 0.01;            // what is worth going on for
 constexpr double kChance = 0.05;          // that any of the next ones brings it, else done
 constexpr std::size_t kPatience = 32;  // configs in a row that may bring less than that, else done
+constexpr double kCompiled = 0.3;      // what a gain is worth whose code is to be compiled: with 16
+                                       // compilers at work a trial takes three times as long
 constexpr double kFailure = 0.4;       // a failure tells of those like it as if it were this much
                                        // slower, in log time, than others
 
@@ -67,11 +70,13 @@ Manner manner_of(const Candidate& candidate) {
 // Within, a candidate is a place in the field.
 class ModelGuided final : public Strategy {
  public:
-  explicit ModelGuided(const Plan& plan)
+  ModelGuided(const Plan& plan, HasCode has_code)
       : places_(field_of(plan)),
         field_(candidates_of(plan, places_)),
         surrogate_(field_),
-        planned_(field_.size()) {
+        has_code_(std::move(has_code)),
+        planned_(field_.size()),
+        worth_(field_.size()) {
     open();
   }
 
@@ -175,7 +180,7 @@ class ModelGuided final : public Strategy {
 
   // One after the other those of most expected improvement, what is under way and what was chosen
   // before being as good as known.
-  Promising promising(std::size_t count) const {
+  Promising promising(std::size_t count) {
     const std::vector<double> means = surrogate_.means();
     Surrogate::Shortlist list =
         surrogate_.shortlist(shortlisted(means), means, pending_.size() + count);
@@ -186,16 +191,7 @@ class ModelGuided final : public Strategy {
     Promising chosen;
     double no_gain = 1;
     while (chosen.candidates.size() < count) {
-      std::optional<std::size_t> most;
-      double most_gain = 0;
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (taken[i] || planned_[list.candidate(i)]) continue;
-        const double gain = expected_improvement(best_, list.mean(i), list.deviation(i));
-        if (!most || gain > most_gain) {
-          most = i;
-          most_gain = gain;
-        }
-      }
+      const std::optional<std::size_t> most = most_promising(list, taken);
       if (!most) break;
       taken[*most] = true;
       chosen.candidates.push_back(list.candidate(*most));
@@ -204,6 +200,31 @@ class ModelGuided final : public Strategy {
     }
     chosen.chance = 1 - no_gain;
     return chosen;
+  }
+
+  // By expected improvement, worth less where it takes a compiler. That is asked of those only that
+  // would come first.
+  std::optional<std::size_t> most_promising(const Surrogate::Shortlist& list,
+                                            const std::vector<bool>& taken) {
+    std::vector<std::pair<double, std::size_t>> gains;  // a heap, the greatest first
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const std::size_t candidate = list.candidate(i);
+      if (taken[i] || planned_[candidate]) continue;
+      const double gain = expected_improvement(best_, list.mean(i), list.deviation(i));
+      gains.emplace_back(gain * worth_[candidate].value_or(1), list.size() - i);
+    }
+    std::make_heap(gains.begin(), gains.end());
+    while (!gains.empty()) {
+      std::pop_heap(gains.begin(), gains.end());
+      auto& [gain, behind] = gains.back();
+      const std::size_t i = list.size() - behind;
+      std::optional<double>& worth = worth_[list.candidate(i)];
+      if (worth) return i;
+      worth = !has_code_ || has_code_(places_[list.candidate(i)]) ? 1 : kCompiled;
+      gain *= *worth;
+      std::push_heap(gains.begin(), gains.end());
+    }
+    return std::nullopt;
   }
 
   void learn() {
@@ -245,11 +266,13 @@ class ModelGuided final : public Strategy {
   std::vector<std::size_t> places_;  // of the field in the plan
   std::vector<Candidate> field_;
   Surrogate surrogate_;
-  std::vector<std::size_t> opening_;  // what is left of it
-  std::vector<bool> planned_;         // ever given, or to be in the opening
-  std::set<std::size_t> pending_;     // given and not yet known
-  std::size_t ranked_ = 0;            // the ranking before it is planned
-  std::size_t known_ = 0;             // of the history
+  HasCode has_code_;
+  std::vector<std::size_t> opening_;          // what is left of it
+  std::vector<bool> planned_;                 // ever given, or to be in the opening
+  std::vector<std::optional<double>> worth_;  // of a gain, once it was asked for
+  std::set<std::size_t> pending_;             // given and not yet known
+  std::size_t ranked_ = 0;                    // the ranking before it is planned
+  std::size_t known_ = 0;                     // of the history
   std::vector<Surrogate::Sample> good_;
   std::vector<std::size_t> failed_;
   double best_ = std::numeric_limits<double>::infinity();  // least log(us) seen
@@ -259,8 +282,8 @@ class ModelGuided final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_model(const Plan& plan) {
-  return std::make_unique<ModelGuided>(plan);
+std::unique_ptr<Strategy> make_model(const Plan& plan, HasCode has_code) {
+  return std::make_unique<ModelGuided>(plan, std::move(has_code));
 }
 
 }  // namespace autotune::search

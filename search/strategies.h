@@ -8,6 +8,6 @@ namespace autotune::search {
 std::unique_ptr<Strategy> make_exhaustive(const Plan& plan);
 std::unique_ptr<Strategy> make_random(const Plan& plan, std::uint64_t seed);
 std::unique_ptr<Strategy> make_evolution(const Plan& plan, std::uint64_t seed);
-std::unique_ptr<Strategy> make_model(const Plan& plan);
+std::unique_ptr<Strategy> make_model(const Plan& plan, HasCode has_code);
 
 }  // namespace autotune::search

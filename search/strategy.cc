@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "search/strategies.h"
 
 namespace autotune::search {
@@ -9,14 +11,17 @@ namespace {
 
 struct Entry {
   std::string_view name;
-  std::unique_ptr<Strategy> (*make)(const Plan& plan, std::uint64_t seed);
+  std::unique_ptr<Strategy> (*make)(const Plan& plan, std::uint64_t seed, HasCode has_code);
 };
 
 constexpr Entry kStrategies[] = {
-    {"exhaustive", [](const Plan& plan, std::uint64_t) { return make_exhaustive(plan); }},
-    {"random", [](const Plan& plan, std::uint64_t seed) { return make_random(plan, seed); }},
-    {"evolution", [](const Plan& plan, std::uint64_t seed) { return make_evolution(plan, seed); }},
-    {"model", [](const Plan& plan, std::uint64_t) { return make_model(plan); }},
+    {"exhaustive", [](const Plan& plan, std::uint64_t, HasCode) { return make_exhaustive(plan); }},
+    {"random",
+     [](const Plan& plan, std::uint64_t seed, HasCode) { return make_random(plan, seed); }},
+    {"evolution",
+     [](const Plan& plan, std::uint64_t seed, HasCode) { return make_evolution(plan, seed); }},
+    {"model", [](const Plan& plan, std::uint64_t,
+                 HasCode has_code) { return make_model(plan, std::move(has_code)); }},
 };
 
 Expected<const Entry*> find_strategy(std::string_view name) {
@@ -37,10 +42,10 @@ Expected<void> check_strategy(std::string_view name) {
 }
 
 Expected<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const Plan& plan,
-                                                  std::uint64_t seed) {
+                                                  std::uint64_t seed, HasCode has_code) {
   const auto found = find_strategy(name);
   if (!found) return tl::unexpected(found.error());
-  return (*found)->make(plan, seed);
+  return (*found)->make(plan, seed, std::move(has_code));
 }
 
 }  // namespace autotune::search

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,8 +33,12 @@ class Strategy {
 // bad_input, listing the strategies there are, for any other name.
 Expected<void> check_strategy(std::string_view name);
 
-// "exhaustive", "random", "evolution", "model"; bad_input as above. `plan` must outlive it.
+// Whether a survivor's code was there before the search, so that measuring it takes no compiler.
+using HasCode = std::function<bool(std::size_t candidate)>;
+
+// "exhaustive", "random", "evolution", "model"; bad_input as above. `plan` must outlive it, and
+// `has_code`, which "model" asks at most once for each survivor, must work as long.
 Expected<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const Plan& plan,
-                                                  std::uint64_t seed);
+                                                  std::uint64_t seed, HasCode has_code = {});
 
 }  // namespace autotune::search

@@ -93,6 +93,12 @@ void CodeSource::save(const std::string& hash) {
   unsaved_.erase(found);
 }
 
+CodePtr CodeSource::find(const std::string& hash) {
+  CodePtr code = memory_.find(hash);
+  if (!code && (code = from_store(hash))) memory_.keep(hash, code);
+  return code;
+}
+
 CodePtr CodeSource::from_store(const std::string& hash) const {
   if (!store_ || !store_->gives_cubins()) return nullptr;
   const auto found = store_->cubin({hash, device_.limits.arch, compiler_});
@@ -110,9 +116,7 @@ void CodeSource::want(std::uint64_t ticket, const Config& config, const KernelTr
     ++waiting_;
     return;
   }
-  CodePtr code = memory_.find(hash);
-  if (!code && (code = from_store(hash))) memory_.keep(hash, code);
-  if (code) {
+  if (CodePtr code = find(hash)) {
     ready_.emplace_back(ticket, std::move(code));
     return;
   }

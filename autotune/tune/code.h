@@ -60,6 +60,8 @@ class CodeSource {
   CodeSource(const CodeSource&) = delete;
   CodeSource& operator=(const CodeSource&) = delete;
 
+  // What needs no compiler; null where it would take one.
+  CodePtr find(const std::string& hash);
   // A caller's ticket comes back from poll() with its code.
   void want(std::uint64_t ticket, const Config& config, const KernelTraits& traits,
             const std::string& hash);

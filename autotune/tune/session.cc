@@ -57,7 +57,8 @@ Expected<TuneResult> Session::run() {
 }
 
 Expected<void> Session::search() {
-  auto strategy = search::make_strategy(tools_.options.strategy, plan_, tools_.options.seed);
+  auto strategy = search::make_strategy(tools_.options.strategy, plan_, tools_.options.seed,
+                                        [this](std::size_t i) { return had_code(i); });
   if (!strategy) return tl::unexpected(strategy.error());
   while (true) {
     if (tools_.stop) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "autotune/tune/code.h"
@@ -66,6 +67,7 @@ class Session {
 
   // trials.cc: one trial
   Expected<void> begin(std::size_t candidate);
+  bool had_code(std::size_t candidate);
   bool reuse(Item& item);
   Expected<void> judge_code(Item item);
   void finish(Item item, bool reused);
@@ -90,7 +92,8 @@ class Session {
   std::map<std::uint64_t, Item> compiling_;  // by ticket
   std::deque<Item> ready_;                   // compiled, to be measured
   std::optional<Item> measuring_;
-  std::vector<bool> begun_;  // by candidate
+  std::vector<bool> begun_;                                // by candidate
+  std::unordered_map<Config, bool, ConfigHash> had_code_;  // by code, when first thought of
   std::vector<search::Observation> history_;
   std::vector<Trial> good_;  // the trials that are ok
   std::vector<std::string> good_hashes_;

@@ -33,6 +33,7 @@ Expected<void> Session::begin(std::size_t candidate) {
   if (begun_[candidate]) return {};
   begun_[candidate] = true;
   const search::Candidate& planned = plan_.survivors[candidate];
+  had_code(candidate);
   Item item;
   item.candidate = candidate;
   item.trial.config = planned.config;
@@ -47,6 +48,16 @@ Expected<void> Session::begin(std::size_t candidate) {
   compiling_.emplace(candidate, std::move(item));
   code_.want(candidate, config, traits_, hash);
   return {};
+}
+
+// Whether its code was there before this session asked for it, in this tile order or another.
+bool Session::had_code(std::size_t candidate) {
+  const Config& config = plan_.survivors[candidate].config;
+  const auto [known, is_new] = had_code_.try_emplace(code_of(config));
+  if (is_new) {
+    known->second = code_.find(source_hash(config, traits_, tools_.device)) != nullptr;
+  }
+  return known->second;
 }
 
 // Failures count too: what failed once is not tried again under the same key.

@@ -1,5 +1,6 @@
 #include "search/strategy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -75,6 +76,32 @@ TEST_CASE("unknown strategies are bad input that lists the known ones") {
   const auto name_alone = check_strategy("genetic");
   REQUIRE_FALSE(name_alone);
   CHECK(name_alone.error().message == strategy.error().message);
+}
+
+TEST_CASE("the model strategy prefers configs whose code is there, and finds as good ones") {
+  // The code of every other depth of pipeline is there.
+  const auto there = [](std::size_t candidate) {
+    return value_of(plan().survivors[candidate].config, "stages") % 2 == 0;
+  };
+  const auto share = [&](const Run& run) {
+    const auto count = std::count_if(run.order.begin(), run.order.end(), there);
+    return static_cast<double>(count) / static_cast<double>(run.order.size());
+  };
+  const Run any = drive(*strategy_named("model"), 8, works);
+  const auto nothing_there = make_strategy("model", plan(), 1, [](std::size_t) { return false; });
+  REQUIRE(nothing_there);
+  CHECK(drive(**nothing_there, 8, works).order == any.order);
+
+  std::map<std::size_t, int> asked;
+  const auto strategy = make_strategy("model", plan(), 1, [&](std::size_t candidate) {
+    ++asked[candidate];
+    return there(candidate);
+  });
+  REQUIRE(strategy);
+  const Run run = drive(**strategy, 8, works);
+  CHECK(share(run) > share(any) + 0.1);
+  CHECK(run.best_us < any.best_us * 1.03);
+  CHECK(std::all_of(asked.begin(), asked.end(), [](const auto& each) { return each.second == 1; }));
 }
 
 TEST_CASE("every strategy starts with the default config") {
