@@ -2,20 +2,30 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "autotune/gpu/cublas_product.h"
+#include "autotune/gpu/rounds.h"
 #include "autotune/gpu/statistics.h"
 #include "kernels/stages.h"
 
 namespace autotune::gpu {
 namespace {
 
+// Launches in a row that each way is timed with at first. Those that are not further behind than
+// kClose are timed again in turns, in rounds that take kTurnsUs in all, within bounds: the clock
+// falls under load, and whoever came first would win.
 constexpr std::size_t kProbes = 5;
+constexpr double kClose = 1.08;
+constexpr double kTurnsUs = 150'000;
+constexpr int kLeastRounds = 4;
+constexpr int kMostRounds = 24;
 
 // A way to compute the problem, or its first stage, by products of one shape, one after the other.
 struct Form {
@@ -31,9 +41,64 @@ struct Candidate {
   std::string name;
   std::size_t form = 0;
   int heuristic = -1;  // -1: cublasGemmEx
-  double us = 0;
   Correctness result;
 };
+
+struct Fastest {
+  std::size_t place = 0;
+  std::size_t timed = 0;  // those that could be timed; where none could, there is no fastest
+};
+
+// A way that does not run is passed over. Only a lost GPU is an error.
+Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
+                             const std::vector<Subject>& subjects) {
+  std::vector<double> us(subjects.size(), std::numeric_limits<double>::infinity());
+  Fastest fastest;
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    std::array<const Subject*, kProbes> order{};
+    order.fill(&subjects[i]);
+    const auto times = timer.sample(order);
+    if (!times && bench.lost()) return tl::unexpected(times.error());
+    if (!times) continue;
+    ++fastest.timed;
+    us[i] = median(*times);
+    if (us[i] < us[fastest.place]) fastest.place = i;
+  }
+  std::vector<std::size_t> close;
+  double round_us = 0;
+  for (std::size_t i = 0; i < us.size(); ++i) {
+    if (us[i] > us[fastest.place] * kClose || !std::isfinite(us[i])) continue;
+    close.push_back(i);
+    round_us += us[i];
+  }
+  if (close.size() < 2) return fastest;
+  const auto count = static_cast<std::size_t>(
+      std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds));
+  Rounds rounds(close.size(), {count, count, 0});
+  while (true) {
+    const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, {});
+    if (turn.empty()) break;
+    std::vector<double> times;
+    for (std::size_t done = 0; done < turn.size(); done += Timer::kMostAtOnce) {
+      std::vector<const Subject*> order;
+      for (std::size_t i = done; i < std::min(done + Timer::kMostAtOnce, turn.size()); ++i) {
+        order.push_back(&subjects[close[turn[i]]]);
+      }
+      const auto some = timer.sample(order);
+      if (!some) return tl::unexpected(some.error());
+      times.insert(times.end(), some->begin(), some->end());
+    }
+    rounds.take(turn, times);
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < close.size(); ++i) {
+    const double in_turns = median(rounds.samples(i));
+    if (in_turns >= least) continue;
+    least = in_turns;
+    fastest.place = close[i];
+  }
+  return fastest;
+}
 
 }  // namespace
 
@@ -50,15 +115,17 @@ struct Baseline::Impl {
   DevicePointers down_at;
   int down_heuristic = -1;
   std::vector<Form> forms;
+  std::vector<Candidate> candidates;
+  std::vector<Subject> subjects;  // of the candidates
   Candidate chosen;
-  int timed = 0;
+  std::size_t timed = 0;
 
   Expected<void> add_form(const Problem& product, std::vector<DevicePointers> launches,
                           const char* behind);
   Expected<void> add_gated_forms(const Problem& gate, const DevicePointers& at);
   Expected<void> add_mlp(Timer& timer, const DevicePointers& at);
   Expected<void> run(const Candidate& candidate, void* stream) const;
-  Expected<void> try_candidate(Timer& timer, Operands& operands, Candidate candidate);
+  Expected<void> add_candidate(Timer& timer, Operands& operands, Candidate candidate);
 };
 
 Expected<void> Baseline::Impl::add_form(const Problem& product,
@@ -124,25 +191,21 @@ Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
   auto product = CublasProduct::create(handles, second);
   if (!product) return tl::unexpected(product.error());
   down.emplace(std::move(*product));
-  double best_us = 0;
+  std::vector<int> heuristics;
+  std::vector<Subject> ways;
   for (int i = -1; i < down->heuristics(); ++i) {
-    const Subject subject{
-        [this, i](void* stream) { return down->run(handles, i, down_at, stream); }, {}, nullptr, 1};
-    if (!subject.launch(bench.stream())) {
-      if (auto alive = bench.synchronize(); !alive) return alive;
-      continue;
-    }
-    std::array<const Subject*, kProbes> order{};
-    order.fill(&subject);
-    const auto times = timer.sample(order);
-    if (!times && bench.lost()) return tl::unexpected(times.error());
-    if (!times) continue;
-    const double us = median(*times);
-    if (best_us == 0 || us < best_us) {
-      best_us = us;
-      down_heuristic = i;
+    Subject way{[this, i](void* stream) { return down->run(handles, i, down_at, stream); }, {},
+                nullptr, 1};
+    if (way.launch(bench.stream())) {
+      heuristics.push_back(i);
+      ways.push_back(std::move(way));
+    } else if (auto alive = bench.synchronize(); !alive) {
+      return alive;
     }
   }
+  const auto fastest = fastest_of(bench, timer, ways);
+  if (!fastest) return tl::unexpected(fastest.error());
+  if (fastest->timed > 0) down_heuristic = heuristics[fastest->place];
   return {};
 }
 
@@ -158,9 +221,9 @@ Expected<void> Baseline::Impl::run(const Candidate& candidate, void* stream) con
   return down->run(handles, down_heuristic, down_at, stream);
 }
 
-// Takes the candidate as the chosen one where it runs, is right and is faster. Only a lost GPU is
-// an error: a candidate that cuBLAS itself refuses is passed over.
-Expected<void> Baseline::Impl::try_candidate(Timer& timer, Operands& operands,
+// Where it runs and is right. Only a lost GPU is an error: a candidate that cuBLAS itself refuses is
+// passed over.
+Expected<void> Baseline::Impl::add_candidate(Timer& timer, Operands& operands,
                                              Candidate candidate) {
   Subject subject{[this, candidate](void* stream) { return run(candidate, stream); },
                   [&](void*) { return operands.restore(bench); }, nullptr, 1};
@@ -178,15 +241,8 @@ Expected<void> Baseline::Impl::try_candidate(Timer& timer, Operands& operands,
     if (!hot) return bench.lost() ? Expected<void>(tl::unexpected(hot.error())) : Expected<void>{};
     subject = std::move(*hot);
   }
-  std::array<const Subject*, kProbes> order{};
-  order.fill(&subject);
-  auto times = timer.sample(order);
-  if (!times) {
-    return bench.lost() ? Expected<void>(tl::unexpected(times.error())) : Expected<void>{};
-  }
-  ++timed;
-  candidate.us = median(*times);
-  if (chosen.name.empty() || candidate.us < chosen.us) chosen = std::move(candidate);
+  candidates.push_back(std::move(candidate));
+  subjects.push_back(std::move(subject));
   return {};
 }
 
@@ -211,10 +267,15 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
         name += impl->down_heuristic < 0 ? " + cublasGemmEx"
                                          : fmt::format(" + cublasLt #{}", impl->down_heuristic);
       }
-      state = impl->try_candidate(timer, operands, {std::move(name), form, i, 0, {}});
+      state = impl->add_candidate(timer, operands, {std::move(name), form, i, {}});
       if (!state) return tl::unexpected(state.error());
     }
   }
+  const auto fastest = fastest_of(bench, timer, impl->subjects);
+  if (!fastest) return tl::unexpected(fastest.error());
+  impl->timed = fastest->timed;
+  if (fastest->timed > 0) impl->chosen = impl->candidates[fastest->place];
+  impl->subjects.clear();
   if (impl->timed == 0) {
     return fail(ErrorCode::failed,
                 fmt::format("cuBLAS has nothing that computes {}", describe(operands.problem())));
@@ -228,7 +289,7 @@ Baseline& Baseline::operator=(Baseline&&) noexcept = default;
 Baseline::~Baseline() = default;
 
 const std::string& Baseline::name() const { return impl_->chosen.name; }
-int Baseline::candidates() const { return impl_->timed; }
+int Baseline::candidates() const { return static_cast<int>(impl_->timed); }
 const Correctness& Baseline::result() const { return impl_->chosen.result; }
 
 Launch Baseline::launch() const {

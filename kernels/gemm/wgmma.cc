@@ -136,13 +136,19 @@ constexpr Constraint kConstraints[] = {
     kWholeGates<kSplitK>,
 };
 
-// Columns of C that one store moves: as many as a row of 128 bytes holds and a block's columns are
-// made of.
+// Columns of C that one store moves: half of a row of 128 bytes to all of it, so that few are moved
+// twice, for the last store of a row lies over the one before it. Where C is read as well, none may
+// be: any width then that a block's columns are made of.
 std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
-  for (std::int64_t columns = kSlabBytes / storage_bytes(t.out_dtype); columns > 8; columns -= 8) {
-    if (slice_columns(v) % columns == 0) return columns;
+  const std::int64_t all = slice_columns(v);
+  const std::int64_t most = kSlabBytes / storage_bytes(t.out_dtype);
+  if (all <= most) return all;
+  std::int64_t best = most;
+  const auto twice = [all](std::int64_t columns) { return ceil_div(all, columns) * columns - all; };
+  for (std::int64_t columns = most; columns >= (t.beta ? 8 : most / 2); columns -= 8) {
+    if (twice(columns) < twice(best)) best = columns;
   }
-  return 8;
+  return best;
 }
 
 // Shared memory: the ring of stages, each A then B, and in its place the accumulators that a

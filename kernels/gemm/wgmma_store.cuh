@@ -40,10 +40,18 @@ __device__ __forceinline__ u32 packed(float2 v) {
   return bits;
 }
 
+// Where in a row of this block's columns a store begins: behind the one before it, or over it where
+// the row would end.
+constexpr int kChunks = (kSliceN + CHUNK_N - 1) / CHUNK_N;
+__device__ constexpr int chunk_column(int chunk) {
+  return chunk + 1 < kChunks ? chunk * CHUNK_N : kSliceN - CHUNK_N;
+}
+static_assert(!HAS_BETA || kSliceN % CHUNK_N == 0, "C is read before any of it is written");
+
 // Fills a warp's buffer with 16 rows and CHUNK_N columns of C from the accumulators of columns
-// `chunk` x CHUNK_N on. A thread holds pairs: rows lane / 4 and 8 further, columns 2 x (lane % 4)
-// of every 8.
-template <int kChunk>
+// `kFirst` on; `row` and `col` are the first in C. A thread holds pairs: rows lane / 4 and 8
+// further, columns 2 x (lane % 4) of every 8.
+template <int kFirst>
 __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
                                                   const float (&acc)[kSliceAccumulators],
                                                   const GemmArgs& args, int row, int col) {
@@ -52,7 +60,7 @@ __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
   u32 packs[2][2];
 #pragma unroll
   for (int g = 0; g < CHUNK_N / 8; ++g) {
-    const int r = (kChunk * (CHUNK_N / 8) + g) * 4;
+    const int r = (kFirst / 8 + g) * 4;
     const int at_row = row + lane / 4;
     const int at_col = col + g * 8 + (lane % 4) * 2;
     const float2 upper = scaled(args, acc, r, at_row, at_col);
@@ -102,14 +110,15 @@ __device__ __forceinline__ void store_elements(const StoreBuffer& buffer, const 
 template <int kChunk>
 __device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& half,
                                              const float (&acc)[kSliceAccumulators],
-                                             const WgmmaArgs& args, int row, int col) {
-  if constexpr (kChunk < kSliceN / CHUNK_N) {
+                                             const WgmmaArgs& args, int row, int slice) {
+  if constexpr (kChunk < kChunks) {
+    const int col = slice + chunk_column(kChunk);
     const bool first_lane = threadIdx.x % 32 == 0;
     StoreBuffer& buffer = buffers[half];
     half ^= 1;
     if (first_lane) tma_store_wait<1>();  // the group before the last has read this buffer
     __syncwarp();
-    fill_store_buffer<kChunk>(buffer, acc, args.gemm, row, col);
+    fill_store_buffer<chunk_column(kChunk)>(buffer, acc, args.gemm, row, col);
     // The copy engine cannot end a row within 16 bytes.
     const bool whole =
         u32(col) + CHUNK_N <= u32(args.gemm.n) || args.gemm.n % (16 / kOutBytes) == 0;
@@ -122,11 +131,11 @@ __device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& hal
       store_elements(buffer, args.gemm, row, col);
     }
     if (first_lane) tma_store_commit();
-    store_chunks<kChunk + 1>(buffers, half, acc, args, row, col + CHUNK_N);
+    store_chunks<kChunk + 1>(buffers, half, acc, args, row, slice);
   }
 }
 
-// This warp's rows of the block's tile, or of its slice.
+// This warp's rows of the block's tile, or of its slice; `col`: its first column.
 __device__ __forceinline__ void store_rows(StoreBuffer (&buffers)[2], u32& half,
                                            const float (&acc)[kTilesM][kSliceAccumulators],
                                            const WgmmaArgs& args, int row, int col) {
