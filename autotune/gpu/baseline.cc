@@ -194,8 +194,8 @@ Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
   std::vector<int> heuristics;
   std::vector<Subject> ways;
   for (int i = -1; i < down->heuristics(); ++i) {
-    Subject way{[this, i](void* stream) { return down->run(handles, i, down_at, stream); }, {},
-                nullptr, 1};
+    Subject way{
+        [this, i](void* stream) { return down->run(handles, i, down_at, stream); }, {}, nullptr, 1};
     if (way.launch(bench.stream())) {
       heuristics.push_back(i);
       ways.push_back(std::move(way));
@@ -221,8 +221,8 @@ Expected<void> Baseline::Impl::run(const Candidate& candidate, void* stream) con
   return down->run(handles, down_heuristic, down_at, stream);
 }
 
-// Where it runs and is right. Only a lost GPU is an error: a candidate that cuBLAS itself refuses is
-// passed over.
+// Where it runs and is right. Only a lost GPU is an error: a candidate that cuBLAS itself refuses
+// is passed over.
 Expected<void> Baseline::Impl::add_candidate(Timer& timer, Operands& operands,
                                              Candidate candidate) {
   Subject subject{[this, candidate](void* stream) { return run(candidate, stream); },

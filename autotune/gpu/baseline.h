@@ -13,10 +13,10 @@ namespace autotune::gpu {
 class Baseline {
  public:
   // Asks cuBLASLt for up to 64 heuristic results with a 64 MiB workspace, adds cublasGemmEx, times
-  // each shortly in `mode`, those that are close in turns, and keeps the fastest. A candidate that fails, writes
-  // NaN, or is not exact where the problem is fp32 does not count. failed where none is left.
-  // Of a gated family, a candidate is two products, or one of both matrices of weights where they
-  // lie so, and an elementwise kernel of ours behind them, all of which is timed.
+  // each shortly in `mode`, those that are close in turns, and keeps the fastest. A candidate that
+  // fails, writes NaN, or is not exact where the problem is fp32 does not count. failed where none
+  // is left. Of a gated family, a candidate is two products, or one of both matrices of weights
+  // where they lie so, and an elementwise kernel of ours behind them, all of which is timed.
   static Expected<Baseline> choose(Workbench& bench, Timer& timer, Operands& operands,
                                    TimingMode mode);
   Baseline(Baseline&&) noexcept;

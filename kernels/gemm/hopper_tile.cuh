@@ -62,16 +62,6 @@ __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map
   }
 }
 
-// Where a block's tile begins that would begin at `position`. What lies outside of a matrix costs
-// the copy engine more than what it loads, so a tile at the edge lies over the one before it
-// instead of over the end, where it can: all values are added up in the same order, so both store
-// the same.
-template <int kBlock>
-__device__ __forceinline__ int within(int position, int extent) {
-  if constexpr (HAS_BETA) return position;  // C is read as well: once
-  return min(position, max(0, (extent - kBlock + 7) / 8 * 8));
-}
-
 // Stages that a block fills before all else. More of them would be in the way of the first.
 constexpr int kOpening = 2;
 static_assert(STAGES >= kOpening, "the ring holds what opens it");

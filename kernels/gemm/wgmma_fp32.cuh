@@ -13,8 +13,7 @@ __device__ __forceinline__ void consume(const WgmmaFp32Args& args, SharedMemory&
     Accumulators acc;
     // A row of A is held by four lanes of one warp.
     const bool lost = __any_sync(0xffffffff, accumulate_tile(at, acc, k_tiles, id));
-    store_tile(acc, args.gemm, first_row(tile, args.gemm) + consumer * 64,
-               first_column(tile, args.gemm), lost);
+    store_tile(acc, args.gemm, tile.m * BLOCK_M + consumer * 64, tile.n * BLOCK_N, lost);
   }
 }
 

@@ -6,8 +6,8 @@ __device__ __forceinline__ void load_stage(const WgmmaFp32Args& args, SharedMemo
   const u32 full = shared_address(&shared.full[at]);
   barrier_expect(full, sizeof(Stage));
   Stage& stage = shared.stages[at];
-  const int first_m = first_row(tile, args.gemm);
-  const int first_n = first_column(tile, args.gemm);
+  const int first_m = tile.m * BLOCK_M;
+  const int first_n = tile.n * BLOCK_N;
   const int k = step * BLOCK_K;
   load_operand<TileA, A_K_MAJOR>(shared_address(&stage.a), args.map_a, first_m, k, full);
   const u32 tile_b = shared_address(&stage.b);

@@ -28,14 +28,6 @@ struct Stage {
   TileB b;
 };
 
-// Where in C a tile begins.
-__device__ __forceinline__ int first_row(TileIndex tile, const GemmArgs& args) {
-  return within<BLOCK_M>(tile.m * BLOCK_M, args.m);
-}
-__device__ __forceinline__ int first_column(TileIndex tile, const GemmArgs& args) {
-  return within<BLOCK_N>(tile.n * BLOCK_N, args.n);
-}
-
 // One part of B. Every row of the raw tile, 128 bytes of fp32, is a row of 64 bytes here, under
 // the swizzle of that width, so that cutting is the same work whatever a row stands for.
 struct CutTile {

@@ -118,8 +118,6 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, Cluste
   unit.row = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
   unit.col = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
   if constexpr (SPLIT_K == 1) {
-    unit.row = within<BLOCK_M>(unit.row, args.gemm.m);
-    unit.col = within<BLOCK_N>(unit.col, args.gemm.n);
     unit.first = 0;
     unit.stride = 1;
     unit.count = k_tiles;
