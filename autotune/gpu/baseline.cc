@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -23,6 +22,9 @@ namespace {
 // falls under load, and whoever came first would win.
 constexpr std::size_t kProbes = 5;
 constexpr double kClose = 1.08;
+// Behind those turns: level with the fastest.
+constexpr double kLevel = 1.02;
+constexpr std::size_t kMostWays = 3;
 constexpr double kTurnsUs = 150'000;
 constexpr int kLeastRounds = 4;
 constexpr int kMostRounds = 24;
@@ -45,15 +47,41 @@ struct Candidate {
 };
 
 struct Fastest {
-  std::size_t place = 0;
-  std::size_t timed = 0;  // those that could be timed; where none could, there is no fastest
+  std::vector<std::size_t> level;  // their places, the fastest first
+  std::size_t timed = 0;           // those that could be timed
 };
+
+// Times some of the subjects in turns: their medians.
+Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>& subjects,
+                                       const std::vector<std::size_t>& some, std::size_t count) {
+  Rounds rounds(some.size(), {count, count, 0});
+  while (true) {
+    const std::vector<std::size_t> turn = rounds.next(1, {});
+    if (turn.empty()) break;
+    std::vector<double> times;
+    for (std::size_t done = 0; done < turn.size(); done += Timer::kMostAtOnce) {
+      std::vector<const Subject*> order;
+      for (std::size_t i = done; i < std::min(done + Timer::kMostAtOnce, turn.size()); ++i) {
+        order.push_back(&subjects[some[turn[i]]]);
+      }
+      const auto taken = timer.sample(order);
+      if (!taken) return tl::unexpected(taken.error());
+      times.insert(times.end(), taken->begin(), taken->end());
+    }
+    rounds.take(turn, times);
+  }
+  std::vector<double> medians;
+  for (std::size_t i = 0; i < some.size(); ++i) medians.push_back(median(rounds.samples(i)));
+  return medians;
+}
 
 // A way that does not run is passed over. Only a lost GPU is an error.
 Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
                              const std::vector<Subject>& subjects) {
-  std::vector<double> us(subjects.size(), std::numeric_limits<double>::infinity());
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::vector<double> us(subjects.size(), kNever);
   Fastest fastest;
+  double least = kNever;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     std::array<const Subject*, kProbes> order{};
     order.fill(&subjects[i]);
@@ -62,40 +90,24 @@ Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
     if (!times) continue;
     ++fastest.timed;
     us[i] = median(*times);
-    if (us[i] < us[fastest.place]) fastest.place = i;
+    least = std::min(least, us[i]);
   }
-  std::vector<std::size_t> close;
   double round_us = 0;
   for (std::size_t i = 0; i < us.size(); ++i) {
-    if (us[i] > us[fastest.place] * kClose || !std::isfinite(us[i])) continue;
-    close.push_back(i);
+    if (us[i] == kNever || us[i] > least * kClose) continue;
+    fastest.level.push_back(i);
     round_us += us[i];
   }
-  if (close.size() < 2) return fastest;
-  const auto count = static_cast<std::size_t>(
-      std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds));
-  Rounds rounds(close.size(), {count, count, 0});
-  while (true) {
-    const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, {});
-    if (turn.empty()) break;
-    std::vector<double> times;
-    for (std::size_t done = 0; done < turn.size(); done += Timer::kMostAtOnce) {
-      std::vector<const Subject*> order;
-      for (std::size_t i = done; i < std::min(done + Timer::kMostAtOnce, turn.size()); ++i) {
-        order.push_back(&subjects[close[turn[i]]]);
-      }
-      const auto some = timer.sample(order);
-      if (!some) return tl::unexpected(some.error());
-      times.insert(times.end(), some->begin(), some->end());
-    }
-    rounds.take(turn, times);
-  }
-  double least = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < close.size(); ++i) {
-    const double in_turns = median(rounds.samples(i));
-    if (in_turns >= least) continue;
-    least = in_turns;
-    fastest.place = close[i];
+  if (fastest.level.size() < 2) return fastest;
+  const int rounds = std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds);
+  const auto again = in_turns(timer, subjects, fastest.level, static_cast<std::size_t>(rounds));
+  if (!again) return tl::unexpected(again.error());
+  for (std::size_t i = 0; i < again->size(); ++i) us[fastest.level[i]] = (*again)[i];
+  std::sort(fastest.level.begin(), fastest.level.end(),
+            [&us](std::size_t a, std::size_t b) { return us[a] < us[b]; });
+  const double most = us[fastest.level.front()] * kLevel;
+  while (us[fastest.level.back()] > most || fastest.level.size() > kMostWays) {
+    fastest.level.pop_back();
   }
   return fastest;
 }
@@ -117,7 +129,7 @@ struct Baseline::Impl {
   std::vector<Form> forms;
   std::vector<Candidate> candidates;
   std::vector<Subject> subjects;  // of the candidates
-  Candidate chosen;
+  std::vector<Way> ways;
   std::size_t timed = 0;
 
   Expected<void> add_form(const Problem& product, std::vector<DevicePointers> launches,
@@ -205,7 +217,7 @@ Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
   }
   const auto fastest = fastest_of(bench, timer, ways);
   if (!fastest) return tl::unexpected(fastest.error());
-  if (fastest->timed > 0) down_heuristic = heuristics[fastest->place];
+  if (fastest->timed > 0) down_heuristic = heuristics[fastest->level.front()];
   return {};
 }
 
@@ -274,7 +286,12 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
   const auto fastest = fastest_of(bench, timer, impl->subjects);
   if (!fastest) return tl::unexpected(fastest.error());
   impl->timed = fastest->timed;
-  if (fastest->timed > 0) impl->chosen = impl->candidates[fastest->place];
+  for (const std::size_t place : fastest->level) {
+    const Candidate& candidate = impl->candidates[place];
+    impl->ways.push_back(
+        {candidate.name, candidate.result,
+         [impl = impl.get(), candidate](void* stream) { return impl->run(candidate, stream); }});
+  }
   impl->subjects.clear();
   if (impl->timed == 0) {
     return fail(ErrorCode::failed,
@@ -288,12 +305,7 @@ Baseline::Baseline(Baseline&&) noexcept = default;
 Baseline& Baseline::operator=(Baseline&&) noexcept = default;
 Baseline::~Baseline() = default;
 
-const std::string& Baseline::name() const { return impl_->chosen.name; }
+const std::vector<Baseline::Way>& Baseline::ways() const { return impl_->ways; }
 int Baseline::candidates() const { return static_cast<int>(impl_->timed); }
-const Correctness& Baseline::result() const { return impl_->chosen.result; }
-
-Launch Baseline::launch() const {
-  return [impl = impl_.get()](void* stream) { return impl->run(impl->chosen, stream); };
-}
 
 }  // namespace autotune::gpu

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "autotune/gpu/operands.h"
 #include "autotune/gpu/timer.h"
@@ -23,10 +24,15 @@ class Baseline {
   Baseline& operator=(Baseline&&) noexcept;
   ~Baseline();
 
-  const std::string& name() const;    // "cublasLt #3", "cublasGemmEx twice + elementwise kernel"
-  int candidates() const;             // how many were timed
-  const Correctness& result() const;  // of the chosen one, against our reference
-  Launch launch() const;
+  // Which of those that are level is the fastest depends on how hot the GPU is, so that whoever
+  // compares times all of them: the fastest first, three at most.
+  struct Way {
+    std::string name;    // "cublasLt #3", "cublasGemmEx twice + elementwise kernel"
+    Correctness result;  // against our reference
+    Launch launch;
+  };
+  const std::vector<Way>& ways() const;
+  int candidates() const;  // how many were timed
 
  private:
   struct Impl;

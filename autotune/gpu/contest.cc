@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 #include <utility>
 
-#include "autotune/gpu/rounds.h"
 #include "kernels/kernel.h"
 
 namespace autotune::gpu {
 namespace {
 
-// Behind each burst of a rested comparison: so much longer than it took.
-constexpr int kRestPerWork = 2;
-constexpr std::chrono::milliseconds kLongestRest{100};
-// Launches of a comparison in a row, at least a round: as many as a benchmark of two takes at
-// least, for which configs are chosen. Fewer keep a GPU cooler, more heat it up, and either may
-// choose another.
-constexpr std::size_t kBurst = 60;
+// Launches between two questions whether they are enough.
+constexpr std::size_t kAtATime = 60;
+
+void note(const Correctness& found, worker::Side& side) {
+  side.measurement.result_error = found.error;
+  side.measurement.max_error_ratio = found.max_ratio;
+}
 
 }  // namespace
 
@@ -27,12 +25,6 @@ Result<worker::CompareReply> Contest::run() {
   if (state && !subjects_.empty()) state = time();
   if (!state) return tl::unexpected(state.error());
   return std::move(reply_);
-}
-
-// Of the side that was added last.
-void Contest::note(const Correctness& found) {
-  reply_.sides.back().measurement.result_error = found.error;
-  reply_.sides.back().measurement.max_error_ratio = found.max_ratio;
 }
 
 // The workspace moves when it grows, and is gone where it could not grow: all ask for theirs before
@@ -60,7 +52,7 @@ Result<Subject> Contest::ready(const worker::Contender& contender) {
   if (!found->ok) {
     return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
   }
-  note(*found);
+  note(*found, reply_.sides.back());
   return rig_.in_mode(std::move(*made), mode_);
 }
 
@@ -89,33 +81,28 @@ Result<void> Contest::add_baseline() {
   auto chosen = Baseline::choose(rig_.bench(), rig_.timer(), rig_.operands(), mode_);
   if (!chosen) return tl::unexpected(rig_.failure(chosen.error()));
   baseline_.emplace(std::move(*chosen));
-  reply_.baseline = baseline_->name();
   reply_.baseline_candidates = baseline_->candidates();
-  reply_.sides.emplace_back();
-  note(baseline_->result());
-  auto made = rig_.in_mode(
-      Subject{baseline_->launch(), [this](void*) { return rig_.operands().restore(rig_.bench()); },
-              nullptr, 1},
-      mode_);
-  if (!made) return tl::unexpected(made.error());
-  subjects_.push_back(std::move(*made));
-  sides_.push_back(reply_.sides.size() - 1);
+  for (const Baseline::Way& way : baseline_->ways()) {
+    auto made = rig_.in_mode(
+        Subject{way.launch, [this](void*) { return rig_.operands().restore(rig_.bench()); },
+                nullptr, 1},
+        mode_);
+    if (!made) return tl::unexpected(made.error());
+    subjects_.push_back(std::move(*made));
+  }
   return {};
 }
 
 Result<void> Contest::time() {
-  const std::size_t count = subjects_.size();
-  Rounds rounds(count,
+  Rounds rounds(subjects_.size(),
                 {static_cast<std::size_t>(std::max(request_.rounds, 1)),
                  static_cast<std::size_t>(std::max({request_.most_rounds, request_.rounds, 1})),
                  request_.sustain_s});
   const ClockState before = rig_.clocks();
   const Rig::Clock::time_point start = Rig::Clock::now();
   while (true) {
-    const std::vector<std::size_t> order = rounds.next(kBurst, Rig::Clock::now() - start);
+    const std::vector<std::size_t> order = rounds.next(kAtATime, Rig::Clock::now() - start);
     if (order.empty()) break;
-    if (request_.rested) std::this_thread::sleep_until(rested_at_);
-    const Rig::Clock::time_point burst = Rig::Clock::now();
     for (std::size_t done = 0; done < order.size(); done += Timer::kMostAtOnce) {
       const std::vector<std::size_t> now(
           order.begin() + static_cast<std::ptrdiff_t>(done),
@@ -127,21 +114,34 @@ Result<void> Contest::time() {
       if (!times) return tl::unexpected(times.error());
       rounds.take(now, *times);
     }
-    rested_at_ = rig_.last_busy() + std::min<Rig::Clock::duration>(
-                                        kRestPerWork * (rig_.last_busy() - burst), kLongestRest);
   }
   const ClockState after = rig_.clocks();
-  for (std::size_t i = 0; i < count; ++i) {
-    worker::Side& side = reply_.sides[sides_[i]];
-    summarise(rounds.samples(i), side.measurement);
+  for (std::size_t i = 0; i < sides_.size(); ++i) judge(rounds, i, reply_.sides[sides_[i]]);
+  if (baseline_) {  // the fastest of its ways, as it comes out here
+    worker::Side& side = reply_.sides.emplace_back();
+    std::size_t best = sides_.size();
+    for (std::size_t i = best; i < subjects_.size(); ++i) {
+      if (median(rounds.samples(i)) < median(rounds.samples(best))) best = i;
+    }
+    const Baseline::Way& way = baseline_->ways()[best - sides_.size()];
+    reply_.baseline = way.name;
+    note(way.result, side);
+    judge(rounds, best, side);
+  }
+  for (worker::Side& side : reply_.sides) {
+    if (side.outcome != Outcome::ok) continue;
     side.measurement.sm_mhz = after.sm_mhz;
     side.measurement.throttled = before.throttled || after.throttled;
-    const Rounds::Ratio ratio = rounds.ratio(i);
-    side.ratio = ratio.median;
-    side.ratio_lo = ratio.interval.lo;
-    side.ratio_hi = ratio.interval.hi;
   }
   return {};
+}
+
+void Contest::judge(const Rounds& rounds, std::size_t subject, worker::Side& side) const {
+  summarise(rounds.samples(subject), side.measurement);
+  const Rounds::Ratio ratio = rounds.ratio(subject);
+  side.ratio = ratio.median;
+  side.ratio_lo = ratio.interval.lo;
+  side.ratio_hi = ratio.interval.hi;
 }
 
 }  // namespace autotune::gpu

@@ -6,16 +6,15 @@
 
 #include "autotune/gpu/baseline.h"
 #include "autotune/gpu/rig.h"
+#include "autotune/gpu/rounds.h"
 
 namespace autotune::gpu {
 
 class Contest {
  public:
-  // `rested_at` is from when on the next burst may begin, kept from comparison to comparison.
-  Contest(Rig& rig, const worker::CompareRequest& request, Rig::Clock::time_point& rested_at)
+  Contest(Rig& rig, const worker::CompareRequest& request)
       : rig_(rig),
         request_(request),
-        rested_at_(rested_at),
         mode_(request.sustain_s > 0 ? TimingMode::hot : request.problem.mode) {}
 
   // On operands that are prepared. The failure of all, where nothing can be timed.
@@ -27,15 +26,14 @@ class Contest {
   Result<void> add_contenders();
   Result<void> add_baseline();
   Result<void> time();
-  void note(const Correctness& found);
+  void judge(const Rounds& rounds, std::size_t subject, worker::Side& side) const;
 
   Rig& rig_;
   const worker::CompareRequest& request_;
-  Rig::Clock::time_point& rested_at_;
   TimingMode mode_;
   std::optional<Baseline> baseline_;
-  std::vector<Subject> subjects_;   // those that are timed
-  std::vector<std::size_t> sides_;  // which of the reply each of them is
+  std::vector<Subject> subjects_;   // those that are timed, the baseline's ways last
+  std::vector<std::size_t> sides_;  // which of the reply each contender among them is
   worker::CompareReply reply_;
 };
 

@@ -35,7 +35,6 @@ struct Timed {
 
 struct Measurer::Impl {
   std::unique_ptr<Rig> rig;
-  Rig::Clock::time_point rested_at{};  // from the last burst of a comparison
 
   Result<Timed> time(const Subject& subject, const StopRule& rule, const Subject* reference);
   Result<Timed> measure(const worker::MeasureRequest& request);
@@ -116,7 +115,7 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
   if (auto ready = rig->prepare_operands(request.problem, request.options.seed); !ready) {
     return tl::unexpected(ready.error());
   }
-  return Contest(*rig, request, rested_at).run();
+  return Contest(*rig, request).run();
 }
 
 Measurer::Measurer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

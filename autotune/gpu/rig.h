@@ -43,7 +43,6 @@ class Rig {
   Timer& timer() { return *timer_; }
   Operands& operands() { return *operands_; }
   ClockState clocks() { return nvml_.read(); }
-  Clock::time_point last_busy() const { return last_busy_; }
 
   Failure failure(const Error& error) const;
 

@@ -38,12 +38,9 @@ constexpr std::array<LookRule, 3> kLooks{
     {{3, 16, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
 constexpr double kLookUs = 150'000;
 // A thorough look takes more where those leave a ratio uncertain: as many as take kMoreUs, up to so
-// many times as many. It pauses where launches are longer than kHeatsUs.
+// many times as many.
 constexpr int kMoreRounds = 4;
 constexpr double kMoreUs = 50'000;
-// Shorter launches heat no GPU: the L2 is flushed between them, which takes as long. With pauses,
-// finals of such launches saw ties where benchmarks, which make none, see 1 %.
-constexpr double kHeatsUs = 50;
 
 void retime(Trial& trial, const Measurement& timed) {
   trial.measurement.median_us = timed.median_us;
@@ -150,8 +147,7 @@ class Final {
     };
     const int rounds = rounds_in(kLookUs, rule.least_rounds, rule.most_rounds);
     const int most = rule.thorough ? rounds_in(kMoreUs, rounds, rounds * kMoreRounds) : rounds;
-    const bool rested = rule.thorough && us(field.front()) > kHeatsUs;
-    const auto reply = looking_(trials, {rounds, most, rested});
+    const auto reply = looking_(trials, {rounds, most});
     if (!reply) return tl::unexpected(reply.error());
     std::vector<Seen> seen;
     if (!*reply || (*reply)->outcome != Outcome::ok) return seen;
@@ -233,7 +229,6 @@ worker::CompareRequest look_request(const Problem& problem, const TuneOptions& o
   request.problem = problem;
   request.rounds = look.rounds;
   request.most_rounds = look.most_rounds;
-  request.rested = look.rested;
   request.options.seed = options.seed;
   request.options.max_sms = options.limits.max_sms;
   return request;

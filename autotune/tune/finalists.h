@@ -22,11 +22,10 @@ struct Standing {
 };
 
 // How a look is taken: so many rounds, in which each trial has its turn, and more where those leave
-// a ratio uncertain; with pauses or without.
+// a ratio uncertain.
 struct Look {
   int rounds;
   int most_rounds;
-  bool rested;
 };
 
 // Times trials in interleaved rounds; nullopt where that is not possible (no time left, a lost

@@ -160,7 +160,7 @@ class Joint {
     }
     std::vector<const Trial*> trials;
     for (const std::size_t i : wanted) trials.push_back(&trials_[i]);
-    const auto seen = look(trials, {30, 30, false});
+    const auto seen = look(trials, {30, 30});
     if (!seen) return tl::unexpected(seen.error());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const bool timed =

@@ -136,7 +136,6 @@ void fields(auto& archive, CompareRequest& x) {
   archive("rounds", x.rounds);
   archive("most_rounds", x.most_rounds);
   archive("sustain_s", x.sustain_s);
-  archive("rested", x.rested);
   archive("options", x.options);
 }
 

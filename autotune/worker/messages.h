@@ -84,8 +84,6 @@ struct Contender {
 // last of them is the best of cuBLASLt and cuBLAS, chosen among their candidates first. With
 // `sustain_s` above 0 they take turns in graphs of launches, back to back for so many seconds; the
 // first quarter, in which the GPU warms up, does not count.
-// `rested` pauses between bursts: rounds without an end heat a GPU more than a few do, and at a
-// lower clock another config may win.
 struct CompareRequest {
   std::uint64_t id = 0;
   Problem problem;
@@ -95,7 +93,6 @@ struct CompareRequest {
   // So many at most where those leave a ratio uncertain (see RoundRule); 0: no more.
   int most_rounds = 0;
   double sustain_s = 0;
-  bool rested = false;
   MeasureOptions options;
 };
 

@@ -131,16 +131,6 @@ TEST_CASE("few finalists where launches are long, and fewer rounds") {
   CHECK(looks[0].how.rounds == 3);
 }
 
-TEST_CASE("looks behind the first pause where launches are long enough to heat a GPU") {
-  std::vector<Trial> trials{trial(100, 1, 16, 2), trial(100, 2, 16, 3)};
-  std::vector<Looked> looks;
-  REQUIRE(settle(trials, kNone, kNone, says({{{1, 100.01}, {2, 100}}, 0.0002}, &looks)));
-  REQUIRE(looks.size() == 3);
-  CHECK_FALSE(looks[0].how.rested);
-  CHECK(looks[1].how.rested);
-  CHECK(looks[2].how.rested);
-}
-
 TEST_CASE("each look is at those that the one before could not tell apart") {
   // 0.1 % apart from each other, but for two.
   std::vector<Trial> trials;
@@ -155,7 +145,6 @@ TEST_CASE("each look is at those that the one before could not tell apart") {
   CHECK(looks[0].smem == std::vector<std::int64_t>{1, 2, 3, 4});
   CHECK(looks[1].smem == std::vector<std::int64_t>{4, 3, 2});  // 2 % behind is out
   CHECK(looks[2].smem == std::vector<std::int64_t>{4, 3});     // 1 % as well, in the end
-  for (const Looked& each : looks) CHECK_FALSE(each.how.rested);
   CHECK(looks[2].how.rounds > looks[1].how.rounds);
 }
 

@@ -103,7 +103,6 @@ TEST_CASE("every message comes back as it was sent") {
   compare.contenders = {{"one", std::string("\0\xff", 2), ""}, {"two + three", "b", "c"}};
   compare.rounds = 9;
   compare.sustain_s = 2;
-  compare.rested = true;
   compare.most_rounds = 240;
   const auto compare_back = decode_compare_request(encode(compare));
   REQUIRE(compare_back);
@@ -114,7 +113,6 @@ TEST_CASE("every message comes back as it was sent") {
   CHECK(compare_back->contenders[1].second_cubin == "c");
   CHECK(compare_back->rounds == 9);
   CHECK(compare_back->sustain_s == 2);
-  CHECK(compare_back->rested);
   CHECK(compare_back->most_rounds == 240);
 
   CompareReply ratio;
