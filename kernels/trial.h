@@ -28,6 +28,7 @@ struct Trial {
   Outcome outcome = Outcome::ok;
   std::optional<Verdict> verdict;
   Resources predicted;
+  double predicted_us = 0;  // of the performance model, when it was planned
   ActualResources actual;
   Measurement measurement;
   double compile_seconds = 0;

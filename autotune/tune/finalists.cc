@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "kernels/kernel.h"
+#include "search/plan.h"
 
 namespace autotune::tune {
 namespace {
@@ -22,8 +23,11 @@ constexpr std::size_t kOfCode = 3;
 constexpr double kWithin = 1.1;
 // These may have been timed in an earlier run.
 constexpr double kSeededWithin = 1.3;
-// Two whose times differ by less are as good as each other.
+// Two whose times differ by less are as good as each other, if they may be equal at all.
 constexpr double kSame = 0.002;
+// And so are two that differ by less than one of them does from process to process, where buffers
+// lie elsewhere: 8.3 to 8.6 us.
+constexpr double kSameUs = 0.1;
 
 // Who is not behind by more than `behind`, or whose interval says that it may not be behind at all,
 // is looked at again, `most` of them. Rounds are as many as take kLookUs in all, within bounds.
@@ -97,6 +101,13 @@ class Final {
       code += to_string(alone) + " ";
     }
     return code;
+  }
+
+  bool expected_before(std::size_t a, std::size_t b) const {
+    const auto candidate = [](const Trial& trial) {
+      return search::Candidate{trial.config, trial.predicted, trial.predicted_us};
+    };
+    return search::ranks_before(candidate(trials_[a]), candidate(trials_[b]));
   }
 
   double us(std::size_t i) const { return trials_[i].measurement.median_us; }
@@ -175,12 +186,11 @@ class Final {
     standing_.leaders.clear();
     for (const Seen& each : seen) standing_.leaders.push_back(each.trial);
     for (auto each = seen.begin() + 1; each != seen.end(); ++each) {
-      if (!may_equal(*each, best)) continue;
-      standing_.tie = true;
-      const bool same = each->ratio < best.ratio * (1 + kSame);
-      if (same && fewer_resources(trials_[each->trial], trials_[standing_.winner])) {
-        standing_.winner = each->trial;
-      }
+      const double behind = each->ratio / best.ratio - 1;
+      const bool level =
+          behind * us(best.trial) < kSameUs || (behind < kSame && may_equal(*each, best));
+      if (level || may_equal(*each, best)) standing_.tie = true;
+      if (level && expected_before(each->trial, standing_.winner)) standing_.winner = each->trial;
     }
     const bool default_seen =
         default_ && std::any_of(seen.begin(), seen.end(),
@@ -232,16 +242,6 @@ worker::CompareRequest look_request(const Problem& problem, const TuneOptions& o
   request.options.seed = options.seed;
   request.options.max_sms = options.limits.max_sms;
   return request;
-}
-
-bool fewer_resources(const Trial& a, const Trial& b) {
-  const auto order = [](const Trial& trial) {
-    const Resources& r = trial.predicted;
-    return std::tuple(r.smem_bytes + r.static_smem_bytes,
-                      static_cast<std::int64_t>(r.threads) * trial.actual.registers,
-                      r.workspace_bytes);
-  };
-  return order(a) < order(b);
 }
 
 Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,

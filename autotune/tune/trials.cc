@@ -38,6 +38,7 @@ Expected<void> Session::begin(std::size_t candidate) {
   item.candidate = candidate;
   item.trial.config = planned.config;
   item.trial.predicted = planned.resources;
+  item.trial.predicted_us = planned.predicted_us;
   item.hash = source_hash(planned.config, traits_, tools_.device);
   if (reuse(item)) {
     finish(std::move(item), true);

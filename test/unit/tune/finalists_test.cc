@@ -91,14 +91,26 @@ TEST_CASE("a tie goes to fewer resources and is said to be one") {
 }
 
 TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
-  for (const double challenger : {10.03, 9.97}) {
-    std::vector<Trial> trials{trial(10, 5), trial(10.1, challenger > 10 ? 1 : 9)};
+  for (const double challenger : {1003, 997}) {
+    std::vector<Trial> trials{trial(1000, 5), trial(1010, challenger > 1000 ? 1 : 9)};
     const auto standing =
-        settle(trials, kNone, kNone, says({{{5, 10}, {1, challenger}, {9, challenger}}, 0.01}));
+        settle(trials, kNone, kNone, says({{{5, 1000}, {1, challenger}, {9, challenger}}, 0.01}));
     REQUIRE(standing);
-    CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
+    CHECK(standing->winner == (challenger > 1000 ? 0u : 1u));
     CHECK(standing->tie);
   }
+}
+
+TEST_CASE("a tenth of a microsecond is a tie, which the prediction breaks") {
+  std::vector<Trial> trials{trial(7, 1), trial(7, 2), trial(7, 3)};
+  trials[0].predicted_us = 6.2;
+  trials[1].predicted_us = 6.1;
+  trials[2].predicted_us = 6.0;
+  // Far beyond what an interval allows, and the third too far for a tie.
+  const auto standing = settle(trials, kNone, kNone, says({{{1, 7}, {2, 7.08}, {3, 7.12}}, 0.001}));
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+  CHECK(standing->tie);
 }
 
 TEST_CASE("twenty finalists, six of one tile shape and three of one code at most") {
@@ -134,10 +146,10 @@ TEST_CASE("few finalists where launches are long, and fewer rounds") {
 TEST_CASE("each look is at those that the one before could not tell apart") {
   // 0.1 % apart from each other, but for two.
   std::vector<Trial> trials;
-  for (int i = 1; i <= 4; ++i) trials.push_back(trial(10, i, 16, i + 1));
+  for (int i = 1; i <= 4; ++i) trials.push_back(trial(1000, i, 16, i + 1));
   std::vector<Looked> looks;
-  const auto standing = settle(trials, kNone, kNone,
-                               says({{{1, 10.2}, {2, 10.1}, {3, 10.01}, {4, 10}}, 0.0002}, &looks));
+  const auto standing = settle(
+      trials, kNone, kNone, says({{{1, 1020}, {2, 1010}, {3, 1001}, {4, 1000}}, 0.0002}, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 3);
   CHECK(standing->leaders == std::vector<std::size_t>{3, 2});
