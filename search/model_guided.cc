@@ -1,6 +1,7 @@
 // The top predictions spread over kernels and tile shapes; then, again and again, what a surrogate
-// that learned from the results so far expects to improve most on the best of them. Done when the
-// next ones hardly have a chance to, or many in a row did not.
+// that learned from the results so far expects to improve most on the best of them, until the next
+// ones hardly have a chance to, or many in a row did not. In the end the best codes in every order
+// of their tiles.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -30,6 +31,9 @@ constexpr double kChance = 0.05;          // that any of the next ones brings it
 constexpr std::size_t kPatience = 32;  // configs in a row that may bring less than that, else done
 constexpr double kCompiled = 0.3;      // what a gain is worth whose code is to be compiled: with 16
                                        // compilers at work a trial takes three times as long
+constexpr std::size_t kTopCodes = 2;   // whose tile orders are all measured: they take no compiler,
+                                       // and are up to 12 % apart even where all tiles run at once
+constexpr double kLongUs = 300;        // but only of launches shorter than this
 constexpr double kFailure = 0.4;       // a failure tells of those like it as if it were this much
                                        // slower, in log time, than others
 
@@ -168,9 +172,42 @@ class ModelGuided final : public Strategy {
     learn();
     Promising next = promising(ahead());
     const bool stale = known_ - gained_at_ > kPatience;
-    if (known_ >= kFewest && (stale || next.chance < kChance)) return {};
+    if (known_ >= kFewest && (stale || next.chance < kChance)) return other_orders(count);
     next.candidates.resize(std::min(next.candidates.size(), count));
     return std::move(next.candidates);
+  }
+
+  // Some of the best codes' orders that were not given yet; none while anything is under way that
+  // may come before them.
+  std::vector<std::size_t> other_orders(std::size_t count) {
+    if (orders_.empty() && pending_.empty()) orders_ = orders_of_best();
+    std::vector<std::size_t> batch;
+    while (!orders_.empty() && batch.size() < count) {
+      if (!planned_[orders_.back()]) batch.push_back(orders_.back());
+      orders_.pop_back();
+    }
+    return batch;
+  }
+
+  std::vector<std::size_t> orders_of_best() const {
+    std::vector<Surrogate::Sample> ranking = good_;
+    std::sort(ranking.begin(), ranking.end(),
+              [](const Surrogate::Sample& a, const Surrogate::Sample& b) {
+                return std::tie(a.us, a.candidate) < std::tie(b.us, b.candidate);
+              });
+    std::vector<Config> codes;
+    for (const Surrogate::Sample& each : ranking) {
+      if (codes.size() == kTopCodes || each.us > kLongUs) break;
+      const Config code = code_of(field_[each.candidate].config);
+      if (std::find(codes.begin(), codes.end(), code) == codes.end()) codes.push_back(code);
+    }
+    std::vector<std::size_t> orders;
+    for (std::size_t i = 0; i < field_.size() && !codes.empty(); ++i) {
+      if (planned_[i]) continue;
+      const Config code = code_of(field_[i].config);
+      if (std::find(codes.begin(), codes.end(), code) != codes.end()) orders.push_back(i);
+    }
+    return orders;
   }
 
   struct Promising {
@@ -271,6 +308,7 @@ class ModelGuided final : public Strategy {
   std::vector<bool> planned_;                 // ever given, or to be in the opening
   std::vector<std::optional<double>> worth_;  // of a gain, once it was asked for
   std::set<std::size_t> pending_;             // given and not yet known
+  std::vector<std::size_t> orders_;           // of the best codes, to be given
   std::size_t ranked_ = 0;                    // the ranking before it is planned
   std::size_t known_ = 0;                     // of the history
   std::vector<Surrogate::Sample> good_;

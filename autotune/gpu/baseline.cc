@@ -24,9 +24,9 @@ constexpr std::size_t kProbes = 5;
 constexpr double kClose = 1.08;
 // Behind those turns: level with the fastest.
 constexpr double kLevel = 1.02;
-constexpr std::size_t kMostWays = 3;
+constexpr std::size_t kMostWays = 4;
 constexpr double kTurnsUs = 150'000;
-constexpr int kLeastRounds = 4;
+constexpr int kLeastRounds = 6;
 constexpr int kMostRounds = 24;
 
 // A way to compute the problem, or its first stage, by products of one shape, one after the other.
