@@ -26,8 +26,9 @@ constexpr double kSeededWithin = 1.3;
 // Two whose times differ by less are as good as each other, if they may be equal at all.
 constexpr double kSame = 0.002;
 // And so are two that differ by less than one of them does from process to process, where buffers
-// lie elsewhere: 8.3 to 8.6 us.
+// lie elsewhere (8.3 to 8.6 us were seen), but not by more than this share.
 constexpr double kSameUs = 0.1;
+constexpr double kMostSame = 0.007;
 
 // Who is not behind by more than `behind`, or whose interval says that it may not be behind at all,
 // is looked at again, `most` of them. Rounds are as many as take kLookUs in all, within bounds.
@@ -187,9 +188,10 @@ class Final {
     for (const Seen& each : seen) standing_.leaders.push_back(each.trial);
     for (auto each = seen.begin() + 1; each != seen.end(); ++each) {
       const double behind = each->ratio / best.ratio - 1;
+      const bool equal = may_equal(*each, best);
       const bool level =
-          behind * us(best.trial) < kSameUs || (behind < kSame && may_equal(*each, best));
-      if (level || may_equal(*each, best)) standing_.tie = true;
+          behind < std::min(kSameUs / us(best.trial), kMostSame) || (equal && behind < kSame);
+      if (level || equal) standing_.tie = true;
       if (level && expected_before(each->trial, standing_.winner)) standing_.winner = each->trial;
     }
     const bool default_seen =

@@ -101,16 +101,19 @@ TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   }
 }
 
-TEST_CASE("a tenth of a microsecond is a tie, which the prediction breaks") {
-  std::vector<Trial> trials{trial(7, 1), trial(7, 2), trial(7, 3)};
-  trials[0].predicted_us = 6.2;
-  trials[1].predicted_us = 6.1;
-  trials[2].predicted_us = 6.0;
-  // Far beyond what an interval allows, and the third too far for a tie.
-  const auto standing = settle(trials, kNone, kNone, says({{{1, 7}, {2, 7.08}, {3, 7.12}}, 0.001}));
-  REQUIRE(standing);
-  CHECK(standing->winner == 1);
-  CHECK(standing->tie);
+TEST_CASE("a tenth of a microsecond is a tie, which the prediction breaks, but no whole percent") {
+  for (const double us : {20, 7}) {
+    std::vector<Trial> trials{trial(us, 1), trial(us, 2), trial(us, 3)};
+    trials[0].predicted_us = 6.2;
+    trials[1].predicted_us = 6.1;
+    trials[2].predicted_us = 6.0;
+    // Far beyond what an interval allows, and the third too far for a tie.
+    const auto standing =
+        settle(trials, kNone, kNone, says({{{1, us}, {2, us + 0.08}, {3, us + 0.12}}, 0.001}));
+    REQUIRE(standing);
+    CHECK(standing->winner == (us == 20 ? 1u : 0u));
+    CHECK(standing->tie == (us == 20));
+  }
 }
 
 TEST_CASE("twenty finalists, six of one tile shape and three of one code at most") {
