@@ -65,7 +65,7 @@ struct TrialRecord {
 struct WinnerRecord {
   TrialRecord trial;        // the winner itself
   double lead_percent = 0;  // over the second best; 0 where there was none
-  bool tie = false;         // within the noise of the second best
+  bool tie = false;         // another finalist was as good
   double default_us = 0;    // what the default config took in the same run, 0 where it failed
   double seconds = 0;       // tuning time
 };

@@ -173,6 +173,7 @@ class ModelGuided final : public Strategy {
     Promising next = promising(ahead());
     const bool stale = known_ - gained_at_ > kPatience;
     if (known_ >= kFewest && (stale || next.chance < kChance)) return other_orders(count);
+    orders_.clear();  // other codes may be the best when this is over
     next.candidates.resize(std::min(next.candidates.size(), count));
     return std::move(next.candidates);
   }

@@ -1,4 +1,5 @@
-// Strategies: which survivors to measure next. They see only the ranked list and what was measured.
+// Strategies: which survivors to measure next. They see only the ranked list, what was measured,
+// and whose code is there.
 #pragma once
 
 #include <cstdint>

@@ -106,7 +106,7 @@ std::string result_text(const io::TuneRowJson& row) {
                                 best, row.default_us / row.median_us)});
   }
   if (row.tie) {
-    table.add({"lead", "a tie with the second, within the noise"});
+    table.add({"lead", "a tie with the second"});
   } else if (row.lead_percent > 0) {
     table.add({"lead", percent(row.lead_percent) + " over the second"});
   }

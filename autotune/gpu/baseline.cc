@@ -101,8 +101,10 @@ Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
   if (fastest.level.size() < 2) return fastest;
   const int rounds = std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds);
   const auto again = in_turns(timer, subjects, fastest.level, static_cast<std::size_t>(rounds));
-  if (!again) return tl::unexpected(again.error());
-  for (std::size_t i = 0; i < again->size(); ++i) us[fastest.level[i]] = (*again)[i];
+  if (!again && bench.lost()) return tl::unexpected(again.error());
+  if (again) {
+    for (std::size_t i = 0; i < again->size(); ++i) us[fastest.level[i]] = (*again)[i];
+  }
   std::sort(fastest.level.begin(), fastest.level.end(),
             [&us](std::size_t a, std::size_t b) { return us[a] < us[b]; });
   const double most = us[fastest.level.front()] * kLevel;

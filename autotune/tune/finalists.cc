@@ -180,6 +180,13 @@ class Final {
     return each.lo <= best.hi && best.lo <= each.hi && each.lo <= best.ratio;
   }
 
+  // As good as the best: too close to matter, or perhaps equal.
+  bool level(const Seen& each, const Seen& best) const {
+    const double behind = each.ratio / best.ratio - 1;
+    return behind < std::min(kSameUs / us(best.trial), kMostSame) ||
+           (behind < kSame && may_equal(each, best));
+  }
+
   void judge(const std::vector<Seen>& seen) {
     const Seen& best = seen.front();
     standing_.winner = best.trial;
@@ -187,12 +194,9 @@ class Final {
     standing_.leaders.clear();
     for (const Seen& each : seen) standing_.leaders.push_back(each.trial);
     for (auto each = seen.begin() + 1; each != seen.end(); ++each) {
-      const double behind = each->ratio / best.ratio - 1;
-      const bool equal = may_equal(*each, best);
-      const bool level =
-          behind < std::min(kSameUs / us(best.trial), kMostSame) || (equal && behind < kSame);
-      if (level || equal) standing_.tie = true;
-      if (level && expected_before(each->trial, standing_.winner)) standing_.winner = each->trial;
+      const bool as_good = level(*each, best);
+      if (as_good || may_equal(*each, best)) standing_.tie = true;
+      if (as_good && expected_before(each->trial, standing_.winner)) standing_.winner = each->trial;
     }
     const bool default_seen =
         default_ && std::any_of(seen.begin(), seen.end(),
@@ -200,7 +204,8 @@ class Final {
     if (default_seen && us(*default_) < us(standing_.winner)) standing_.winner = *default_;
   }
 
-  // The best first; the default comes along, so that it and the winner are timed side by side.
+  // The best first, and with them the winner so far, which may be one of many that are level; the
+  // default comes along, so that it and the winner are timed side by side.
   std::vector<std::size_t> remaining(const std::vector<Seen>& seen, const LookRule& rule) const {
     const Seen& best = seen.front();
     std::vector<std::size_t> field;
@@ -208,6 +213,7 @@ class Final {
       const bool close = each.ratio < best.ratio * (1 + rule.behind) || may_equal(each, best);
       if (close && field.size() < rule.most) field.push_back(each.trial);
     }
+    add(standing_.winner, field);
     if (field.size() < 2) return field;
     if (default_ && us(*default_) <= us(field.front()) * kSeededWithin) add(*default_, field);
     return field;

@@ -16,7 +16,7 @@ namespace autotune::tune {
 struct Standing {
   std::size_t winner = 0;             // index into the trials
   double lead_percent = 0;            // over the second; 0 where there is none
-  bool tie = false;                   // within the noise of another finalist
+  bool tie = false;                   // another finalist is as good: see settle()
   std::vector<std::size_t> leaders;   // of the last look, the fastest first
   std::set<std::size_t> timed_again;  // their measurements are now those of their last look
 };

@@ -7,6 +7,8 @@
 
 #include "autotune/tune/run_info.h"
 #include "kernels/stages.h"
+#include "search/check.h"
+#include "search/model.h"
 
 namespace autotune::tune {
 namespace {
@@ -83,7 +85,14 @@ class Joint {
     Trial& pair = trials_.emplace_back();
     pair.config = config;
     pair.outcome = Outcome::ok;
-    pair.predicted = resources_of(config, problem_, tools_.device, tools_.options.limits.max_sms);
+    const search::Limits& limits = tools_.options.limits;
+    pair.predicted = resources_of(config, problem_, tools_.device, limits.max_sms);
+    for (std::size_t i = 0; i < stage_count(problem_); ++i) {
+      const Config own = stage_of(config, i);
+      const Problem part = stage_of(problem_, i);
+      const Resources needs = search::resources_of(own, part, tools_.device, limits);
+      pair.predicted_us += search::predict_us(own, part, tools_.device, needs, limits.max_sms);
+    }
     pair.actual = actual;
     pair.measurement.median_us = us;
     return trials_.size() - 1;

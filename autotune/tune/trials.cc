@@ -33,7 +33,6 @@ Expected<void> Session::begin(std::size_t candidate) {
   if (begun_[candidate]) return {};
   begun_[candidate] = true;
   const search::Candidate& planned = plan_.survivors[candidate];
-  had_code(candidate);
   Item item;
   item.candidate = candidate;
   item.trial.config = planned.config;
@@ -44,6 +43,7 @@ Expected<void> Session::begin(std::size_t candidate) {
     finish(std::move(item), true);
     return {};
   }
+  had_code(candidate);  // before it is asked for
   const Config config = planned.config;
   const std::string hash = item.hash;
   compiling_.emplace(candidate, std::move(item));

@@ -18,3 +18,24 @@ TEST_CASE("sampled configs are right in every type and layout", "[spread]") {
   }
   batch.check();
 }
+
+TEST_CASE("stores of C that lie over each other leave every column right", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  if (!measurer->gpu().spec.limits.has(Feature::wgmma)) {
+    WARN("skipped: this GPU has no warpgroup matrix instruction");
+    return;
+  }
+  test::Batch batch(*measurer);
+  for (const int block_n : {104, 232, 248}) {
+    for (const int n : {480, 484, 483}) {  // rows end on 16 bytes, within them, and by element
+      Problem problem = test::gemm(200, n, 136, DType::bf16, Layout::tn);
+      if (n % 2 == 0) problem.ldc = 488;
+      const auto config = parse_config(
+          "wgmma:block_m=128,stages=3,block_n=" + std::to_string(block_n), *find_family("gemm"));
+      REQUIRE(config);
+      batch.add(problem, *config);
+    }
+  }
+  batch.check();
+}

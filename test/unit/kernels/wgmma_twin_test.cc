@@ -70,6 +70,26 @@ TEST_CASE("wgmma's boxes have no more rows of A than there are, by eights") {
   CHECK(rows(20, ",cluster_n=2") == 64);  // halves of a tile's rows
 }
 
+TEST_CASE("wgmma stores C in few pieces of a row, and each element once where C is read") {
+  Problem problem = product(1024, 1024);
+  const auto columns = [&](const std::string& block_n) {
+    const Config config = config_of("wgmma:block_m=64,consumers=1,stages=3,block_n=" + block_n);
+    return plan_of(config, problem).maps[2].box_inner;
+  };
+  CHECK(columns("48") == 48);
+  CHECK(columns("256") == 64);
+  CHECK(columns("248") == 64);  // 4 x 64 - 8
+  CHECK(columns("232") == 48);  // 5 x 48 - 8
+  CHECK(columns("200") == 40);
+  problem.beta = 1;
+  CHECK(columns("248") == 8);  // 31 is prime
+  CHECK(columns("200") == 40);
+  problem.beta = 0;
+  problem.out_dtype = DType::fp32;
+  CHECK(columns("248") == 32);
+  CHECK(columns("40") == 24);  // 2 x 24 - 8
+}
+
 TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that TMA cannot write") {
   Problem large = product(8192, 8192);
   CHECK(plan_of(config_of("wgmma:block_m=128,block_n=128"), large).grid[0] == 132);

@@ -1,5 +1,6 @@
 #include "autotune/tune/finalists.h"
 
+#include <algorithm>
 #include <map>
 
 #include "kernels/kernel.h"
@@ -113,6 +114,25 @@ TEST_CASE("a tenth of a microsecond is a tie, which the prediction breaks, but n
     REQUIRE(standing);
     CHECK(standing->winner == (us == 20 ? 1u : 0u));
     CHECK(standing->tie == (us == 20));
+  }
+}
+
+TEST_CASE("whoever wins ties is timed again, however many are as good") {
+  std::vector<Trial> trials;
+  Said said;
+  said.width = 0.0001;
+  for (int i = 1; i <= 8; ++i) {
+    trials.push_back(trial(10, i, 16 * i));
+    trials.back().predicted_us = 10 - i;
+    said.us[i] = 10 + 0.008 * i;
+  }
+  std::vector<Looked> looks;
+  const auto standing = settle(trials, kNone, kNone, says(said, &looks));
+  REQUIRE(standing);
+  CHECK(standing->winner == 7);
+  REQUIRE(looks.size() == 3);
+  for (const Looked& look : looks) {
+    CHECK(std::find(look.smem.begin(), look.smem.end(), 8) != look.smem.end());
   }
 }
 
