@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -56,19 +57,15 @@ Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>&
                                        const std::vector<std::size_t>& some, std::size_t count) {
   Rounds rounds(some.size(), {count, count, 0});
   while (true) {
-    const std::vector<std::size_t> turn = rounds.next(1, {});
+    const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, {});
     if (turn.empty()) break;
-    std::vector<double> times;
-    for (std::size_t done = 0; done < turn.size(); done += Timer::kMostAtOnce) {
-      std::vector<const Subject*> order;
-      for (std::size_t i = done; i < std::min(done + Timer::kMostAtOnce, turn.size()); ++i) {
-        order.push_back(&subjects[some[turn[i]]]);
-      }
-      const auto taken = timer.sample(order);
-      if (!taken) return tl::unexpected(taken.error());
-      times.insert(times.end(), taken->begin(), taken->end());
-    }
-    rounds.take(turn, times);
+    const auto taken =
+        take_samples(rounds, turn, Timer::kMostAtOnce, [&](std::span<const std::size_t> now) {
+          std::vector<const Subject*> order;
+          for (const std::size_t i : now) order.push_back(&subjects[some[i]]);
+          return timer.sample(order);
+        });
+    if (!taken) return tl::unexpected(taken.error());
   }
   std::vector<double> medians;
   for (std::size_t i = 0; i < some.size(); ++i) medians.push_back(median(rounds.samples(i)));

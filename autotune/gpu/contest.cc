@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "kernels/kernel.h"
@@ -103,17 +104,13 @@ Result<void> Contest::time() {
   while (true) {
     const std::vector<std::size_t> order = rounds.next(kAtATime, Rig::Clock::now() - start);
     if (order.empty()) break;
-    for (std::size_t done = 0; done < order.size(); done += Timer::kMostAtOnce) {
-      const std::vector<std::size_t> now(
-          order.begin() + static_cast<std::ptrdiff_t>(done),
-          order.begin() +
-              static_cast<std::ptrdiff_t>(std::min(done + Timer::kMostAtOnce, order.size())));
-      std::vector<const Subject*> launches;
-      for (const std::size_t side : now) launches.push_back(&subjects_[side]);
-      auto times = rig_.sample(launches);
-      if (!times) return tl::unexpected(times.error());
-      rounds.take(now, *times);
-    }
+    const auto taken =
+        take_samples(rounds, order, Timer::kMostAtOnce, [this](std::span<const std::size_t> some) {
+          std::vector<const Subject*> launches;
+          for (const std::size_t i : some) launches.push_back(&subjects_[i]);
+          return rig_.sample(launches);
+        });
+    if (!taken) return taken;
   }
   const ClockState after = rig_.clocks();
   for (std::size_t i = 0; i < sides_.size(); ++i) judge(rounds, i, reply_.sides[sides_[i]]);

@@ -55,7 +55,7 @@ std::vector<std::size_t> Rounds::next(std::size_t room, std::chrono::duration<do
   return sides;
 }
 
-void Rounds::take(const std::vector<std::size_t>& sides, const std::vector<double>& times) {
+void Rounds::take(std::span<const std::size_t> sides, std::span<const double> times) {
   for (std::size_t i = 0; i < times.size(); ++i) samples_[sides[i]].push_back(times[i]);
 }
 

@@ -1,8 +1,11 @@
 // Which launches a comparison takes, and when it has seen enough.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <span>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "autotune/gpu/statistics.h"
@@ -25,7 +28,7 @@ class Rounds {
   // none when done. `spent` is the time since the comparison began.
   std::vector<std::size_t> next(std::size_t room, std::chrono::duration<double> spent);
   // Their times in microseconds, in that order.
-  void take(const std::vector<std::size_t>& sides, const std::vector<double>& times);
+  void take(std::span<const std::size_t> sides, std::span<const double> times);
 
   const std::vector<double>& samples(std::size_t side) const { return samples_[side]; }
   // A side's time over the first side's, round by round.
@@ -44,5 +47,20 @@ class Rounds {
   std::vector<std::vector<double>> samples_;
   bool warm_ = false;
 };
+
+// Launches the sides in this order, at most `most` at once, and takes their times: `sample` gives
+// those of some sides. Its failure, where it fails.
+template <typename Sample>
+auto take_samples(Rounds& rounds, std::span<const std::size_t> sides, std::size_t most,
+                  Sample sample)
+    -> tl::expected<void, typename decltype(sample(sides))::error_type> {
+  for (; !sides.empty(); sides = sides.subspan(std::min(most, sides.size()))) {
+    const auto now = sides.first(std::min(most, sides.size()));
+    const auto times = sample(now);
+    if (!times) return tl::unexpected(times.error());
+    rounds.take(now, *times);
+  }
+  return {};
+}
 
 }  // namespace autotune::gpu

@@ -109,22 +109,23 @@ CodePtr CodeSource::from_store(const std::string& hash) const {
   return code;
 }
 
-void CodeSource::want(std::uint64_t ticket, const Config& config, const KernelTraits& traits,
+bool CodeSource::want(std::uint64_t ticket, const Config& config, const KernelTraits& traits,
                       const std::string& hash) {
   if (const auto same = at_work_.find(hash); same != at_work_.end()) {
     jobs_.at(same->second).tickets.push_back(ticket);
     ++waiting_;
-    return;
+    return false;
   }
   if (CodePtr code = find(hash)) {
     ready_.emplace_back(ticket, std::move(code));
-    return;
+    return true;
   }
   const std::uint64_t id = next_id_++;
   jobs_.emplace(id, Job{hash, {ticket}});
   at_work_.emplace(hash, id);
   ++waiting_;
   pool_.submit(compile_request(id, config, traits, device_));
+  return false;
 }
 
 Expected<void> CodeSource::collect(std::chrono::milliseconds timeout) {

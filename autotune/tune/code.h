@@ -62,8 +62,8 @@ class CodeSource {
 
   // What needs no compiler; null where it would take one.
   CodePtr find(const std::string& hash);
-  // A caller's ticket comes back from poll() with its code.
-  void want(std::uint64_t ticket, const Config& config, const KernelTraits& traits,
+  // A caller's ticket comes back from poll() with its code. Whether that needs no compiler.
+  bool want(std::uint64_t ticket, const Config& config, const KernelTraits& traits,
             const std::string& hash);
   std::size_t pending() const { return waiting_ + ready_.size(); }
   bool compiling() const { return waiting_ > 0; }

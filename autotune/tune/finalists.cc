@@ -25,8 +25,8 @@ constexpr double kWithin = 1.1;
 constexpr double kSeededWithin = 1.3;
 // Two whose times differ by less are as good as each other, if they may be equal at all.
 constexpr double kSame = 0.002;
-// And so are two that differ by less than one of them does from process to process, where buffers
-// lie elsewhere (8.3 to 8.6 us were seen), but not by more than this share.
+// And so are two that differ by less than their difference changes from process to process (two of
+// 1024^3, 8.5 us: 0.976 to 1.008 in three), but not by more than this share.
 constexpr double kSameUs = 0.1;
 constexpr double kMostSame = 0.007;
 

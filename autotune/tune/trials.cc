@@ -43,11 +43,10 @@ Expected<void> Session::begin(std::size_t candidate) {
     finish(std::move(item), true);
     return {};
   }
-  had_code(candidate);  // before it is asked for
   const Config config = planned.config;
   const std::string hash = item.hash;
   compiling_.emplace(candidate, std::move(item));
-  code_.want(candidate, config, traits_, hash);
+  had_code_.try_emplace(code_of(config), code_.want(candidate, config, traits_, hash));
   return {};
 }
 

@@ -6,6 +6,7 @@ namespace {
 
 using autotune::gpu::RoundRule;
 using autotune::gpu::Rounds;
+using autotune::gpu::take_samples;
 using Seconds = std::chrono::duration<double>;
 using Sides = std::vector<std::size_t>;
 
@@ -42,6 +43,33 @@ TEST_CASE("turns go on where a burst takes a single round") {
     rounds.take(sides, std::vector<double>(12, 1.0));
   }
   CHECK(firsts == Sides{0, 11, 10});
+}
+
+TEST_CASE("sides are launched a few at once, and a failure ends that") {
+  using Times = tl::expected<std::vector<double>, int>;
+  Rounds rounds(3, RoundRule{2, 2, 0});
+  std::vector<Sides> launched;
+  const auto sample = [&](std::span<const std::size_t> some) -> Times {
+    launched.emplace_back(some.begin(), some.end());
+    std::vector<double> times;
+    for (const std::size_t side : some) times.push_back(10.0 * static_cast<double>(side));
+    return times;
+  };
+  REQUIRE(take_samples(rounds, rounds.next(6, Seconds(0)), 4, sample));
+  CHECK(launched == std::vector<Sides>{{0, 1, 2, 2}, {0, 1}});
+  CHECK(rounds.samples(2) == std::vector<double>{20, 20});
+  CHECK(rounds.samples(1) == std::vector<double>{10, 10});
+
+  int left = 1;
+  const auto failing = [&](std::span<const std::size_t> some) -> Times {
+    if (left-- == 0) return tl::unexpected(7);
+    return sample(some);
+  };
+  Rounds again(3, RoundRule{2, 2, 0});
+  const auto taken = take_samples(again, again.next(6, Seconds(0)), 4, failing);
+  REQUIRE_FALSE(taken);
+  CHECK(taken.error() == 7);
+  CHECK(again.samples(2).size() == 2);
 }
 
 TEST_CASE("a round is never cut") {
