@@ -64,8 +64,8 @@ struct Work {
   std::int64_t block_m = 0;
   std::int64_t block_n = 0;
   std::int64_t block_k = 0;
-  std::int64_t split_k = 1;    // blocks that share the k tiles of an output tile...
-  std::int64_t cluster_k = 1;  // ... in clusters of so many
+  std::int64_t split_k = 1;    // blocks that share the k tiles of an output tile
+  std::int64_t cluster_k = 1;  // those of them in one cluster
   int stages = 1;
   int warps = 1;
   double flops_per_k_tile = 0;              // of one block, padding included
@@ -128,6 +128,8 @@ struct LaunchPlan {
   // It may begin before the launch ahead of it on its stream has ended (programmatic dependent
   // launch): the kernel itself waits before it touches what that one writes.
   bool follows = false;
+  // Its blocks wait for each other: none may begin before all can (cooperative launch).
+  bool cooperative = false;
 };
 
 class HostTwin {

@@ -8,9 +8,9 @@ namespace autotune {
 namespace {
 
 constexpr std::array<std::string_view, kRuleCount> kRules = {
-    "structure",       "excluded", "rows",     "user_cap",    "shared_memory", "threads",
-    "registers",       "cluster",  "barriers", "instruction", "grid",          "memory",
-    "predicted_spill", "occupancy"};
+    "structure",     "excluded", "rows",      "co_residency",    "user_cap",
+    "shared_memory", "threads",  "registers", "cluster",         "barriers",
+    "instruction",   "grid",     "memory",    "predicted_spill", "occupancy"};
 
 constexpr std::array<std::string_view, kOutcomeCount> kOutcomes = {
     "pruned",      "compile_failed", "compile_crashed", "spilled", "serialised",
@@ -47,6 +47,10 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
     case Rule::rows:
       return fmt::format("too many rows of C: required {}, limit {} (of this config)",
                          verdict.required, verdict.limit);
+    case Rule::co_residency:
+      return fmt::format(
+          "too many blocks that wait for each other: required {}, limit {} ({}, one per SM)",
+          verdict.required, verdict.limit, device.name);
     case Rule::user_cap:
       return short_of("shared memory", verdict, " bytes", "--max-smem");
     case Rule::shared_memory:

@@ -16,6 +16,7 @@ enum class Rule : std::uint8_t {
   structure,        // a structural constraint of the kernel (a tile its warps do not divide)
   excluded,         // --exclude
   rows,             // more rows of C than the config serves
+  co_residency,     // more blocks that wait for each other than run at once, one on each SM
   user_cap,         // --max-smem
   shared_memory,    // hard: dynamic + static against the opt-in limit
   threads,          // hard: threads per block
@@ -28,7 +29,7 @@ enum class Rule : std::uint8_t {
   predicted_spill,  // quality
   occupancy,        // quality: blocks per SM that registers were saved for and that cannot come
 };
-inline constexpr int kRuleCount = 14;
+inline constexpr int kRuleCount = 15;
 
 std::string_view to_string(Rule rule);
 std::optional<Rule> parse_rule(std::string_view text);

@@ -62,6 +62,11 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
     return required > limit && found(Verdict{rule, required, limit});
   };
   if (need.most_rows > 0 && exceeds(Rule::rows, problem.m, need.most_rows)) return true;
+  // No more of them on an SM than one: how many registers they take is known to the compiler only.
+  if (need.cooperative && exceeds(Rule::co_residency, need.grid,
+                                  reached_sms(device, need.cluster, limits.max_sms).value_or(0))) {
+    return true;
+  }
   const std::int64_t smem = need.smem_bytes + need.static_smem_bytes;
   if (limits.max_smem > 0 && exceeds(Rule::user_cap, smem, limits.max_smem)) return true;
   if (exceeds(Rule::shared_memory, smem, arch.smem_optin_per_block)) return true;

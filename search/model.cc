@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 
 #include "search/occupancy.h"
 
@@ -77,22 +78,15 @@ double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, cons
   return style.tensor_share * (capped ? std::min(peak, device.measured_f16_bf16_tflops) : peak);
 }
 
-// A cluster's blocks run in one group of SMs, and the groups do not divide by every cluster.
-double reached_sms(const DeviceSpec& device, int cluster, int max_sms) {
-  constexpr int kAlwaysFits = 2;  // both in one pair of SMs
-  int sms = std::max(1, device.sm_count);
-  if (max_sms > 0) sms = std::min(sms, max_sms);
-  if (cluster <= kAlwaysFits || device.clustered_sms == 0) return sms;
-  return std::min(sms, std::max(cluster, device.clustered_sms / cluster * cluster));
-}
-
 Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, const Style& style,
                    int cluster, int max_sms) {
   const double all_sms = std::max(1, device.sm_count);
+  const double at_most = max_sms > 0 ? std::min<double>(all_sms, max_sms) : all_sms;
+  const std::optional<int> reached = reached_sms(device, cluster, max_sms);
   const double clocks_per_us = device.boost_mhz > 0 ? device.boost_mhz : 1000;
   const double tflops = peak_tflops(device, dtype, work, style);
   const double gb_per_s = device.dram_gb_per_s > 0 ? device.dram_gb_per_s : 100;
-  return {reached_sms(device, cluster, max_sms), clocks_per_us,
+  return {reached && *reached > 0 ? *reached : at_most, clocks_per_us,
           (tflops > 0 ? tflops : kUnknownTflops) * 1e6 / all_sms / clocks_per_us,
           gb_per_s * 1e3 * device.model.dram_share / clocks_per_us};
 }
@@ -170,11 +164,11 @@ Residents residents_of(double blocks, const Step& step, const Work& work, const 
   return {blocks, std::max(blocks * together, alone + style.step_clocks)};
 }
 
-// Clocks that the sum over the parts of k takes `blocks` resident blocks of one SM: each gathers a
-// slice of the tile from its cluster, leaves that in the workspace, and the last one of each slice
-// reads what the others left.
+// Clocks that the sum over the parts of k takes `blocks` resident blocks of one SM. In a cluster,
+// each gathers a slice of the tile from the others. In the workspace, each leaves its part, and the
+// last to come reads all of them, or each a share of all where they wait for each other.
 double reduction_clocks(const Work& work, const Problem& problem, const ModelCoefficients& model,
-                        const Style& style, double blocks) {
+                        const Style& style, bool cooperative, double blocks) {
   if (work.split_k <= 1) return 0;
   const auto parts = static_cast<double>(work.cluster_k);
   const double groups = static_cast<double>(work.split_k) / parts;
@@ -187,8 +181,9 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
         model.cluster_sum_clocks + blocks * slice * (parts - 1) / model.cluster_bytes_per_clock;
   }
   if (groups > 1) {
+    const double read = cooperative ? blocks : groups;
     clocks +=
-        blocks * model.workspace_sum_clocks + slice * (blocks + groups) / style.l2_bytes_per_clock;
+        blocks * model.workspace_sum_clocks + slice * (blocks + read) / style.l2_bytes_per_clock;
   }
   return clocks;
 }
@@ -244,7 +239,8 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   launch_us_ = device.launch_us > 0 ? device.launch_us : model.launch_us;
   fill_us_ = (work.asynchronous ? 1 : exposed) * fill / per_us;
   epilogue_us_ = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
-  reduction_us_ = reduction_clocks(work, problem, model, style, together) / per_us;
+  reduction_us_ =
+      reduction_clocks(work, problem, model, style, resources.cooperative, together) / per_us;
 }
 
 double CodeModel::clocks_between_loads(double blocks, double dram) const {

@@ -82,6 +82,7 @@ std::string resources_text(const Explanation& e) {
   text += fmt::format("\nBlocks per SM: {}, grid: {}", e.blocks_per_sm,
                       counted(e.resources.grid, "block"));
   if (e.resources.cluster > 1) text += fmt::format(" in clusters of {}", e.resources.cluster);
+  if (e.resources.cooperative) text += " that wait for each other";
   if (e.resources.workspace_bytes > 0) {
     text += fmt::format(", workspace: {} bytes", grouped(e.resources.workspace_bytes));
   }

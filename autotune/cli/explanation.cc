@@ -90,6 +90,7 @@ io::ExplainJson json_of(const Explanation& e) {
   json.cluster = e.resources.cluster;
   json.blocks_per_sm = e.blocks_per_sm;
   json.grid = e.resources.grid;
+  json.cooperative = e.resources.cooperative;
   json.workspace_bytes = e.resources.workspace_bytes;
   json.smem_terms = terms_json(e.smem_terms);
   json.thread_terms = terms_json(e.thread_terms);

@@ -29,7 +29,7 @@ std::int64_t cluster_of(const LaunchPlan& plan) {
   return std::int64_t{plan.cluster[0]} * plan.cluster[1] * plan.cluster[2];
 }
 
-using Attributes = std::array<CUlaunchAttribute, 2>;
+using Attributes = std::array<CUlaunchAttribute, 3>;
 
 // `attributes` must live as long as the result.
 CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream, Attributes& attributes) {
@@ -54,6 +54,11 @@ CUlaunchConfig configuration(const LaunchPlan& plan, CUstream stream, Attributes
     CUlaunchAttribute& attribute = attributes[config.numAttrs++];
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attribute.value.programmaticStreamSerializationAllowed = 1;
+  }
+  if (plan.cooperative) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attribute.value.cooperative = 1;
   }
   return config;
 }
@@ -133,6 +138,13 @@ Expected<std::optional<Verdict>> too_many_registers(const DriverApi& api, CUdevi
                  limits->registers_per_block};
 }
 
+// Of a launch whose blocks wait for each other, `at_once` can run.
+std::optional<Verdict> too_many_to_wait(const LaunchPlan& plan, std::int64_t at_once) {
+  const std::int64_t blocks = std::int64_t{plan.grid[0]} * plan.grid[1] * plan.grid[2];
+  if (!plan.cooperative || blocks <= at_once) return std::nullopt;
+  return Verdict{Rule::co_residency, blocks, at_once};
+}
+
 }  // namespace
 
 LoadedKernel::LoadedKernel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -193,14 +205,17 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
     if (result != CUDA_SUCCESS || clusters == 0) {
       return Verdict{Rule::cluster, cluster_of(plan), 0};
     }
-    return std::optional<Verdict>{};
+    return too_many_to_wait(plan, clusters * cluster_of(plan));
   }
   int blocks = 0;
   result = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
       &blocks, impl_->function, static_cast<int>(threads_of(plan)), plan.smem_bytes);
   if (result != CUDA_SUCCESS) return driver_failure(result, "cannot ask for a kernel's occupancy");
   if (blocks == 0) return too_many_registers(api, impl_->device, threads_of(plan), registers);
-  return std::optional<Verdict>{};
+  int sms = 0;
+  result = api.cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, impl_->device);
+  if (result != CUDA_SUCCESS) return driver_failure(result, "cannot read a GPU's attributes");
+  return too_many_to_wait(plan, std::int64_t{blocks} * sms);
 }
 
 Expected<void> LoadedKernel::launch(const LaunchPlan& plan, void* stream) const {

@@ -98,6 +98,7 @@ struct ExplainJson {
   int cluster = 1;
   int blocks_per_sm = 0;
   std::int64_t grid = 0;
+  bool cooperative = false;
   std::int64_t workspace_bytes = 0;
   std::vector<TermJson> smem_terms;
   std::vector<TermJson> thread_terms;

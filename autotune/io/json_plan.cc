@@ -82,6 +82,7 @@ Json body_of(const ExplainJson& explain) {
                  {"cluster", explain.cluster},
                  {"blocks_per_sm", explain.blocks_per_sm},
                  {"grid", explain.grid},
+                 {"cooperative", explain.cooperative},
                  {"workspace_bytes", explain.workspace_bytes}}},
                {"terms",
                 {{"smem", array_of<TermJson>(explain.smem_terms, json_of)},

@@ -17,12 +17,14 @@ constexpr int kFirstToFollow = 90;
 struct Tiles {
   std::int64_t m;
   std::int64_t n;
+  ClusterShape cluster;
   std::int64_t all() const { return m * n; }  // below 2^62: both are below 2^31
+  std::int64_t of_blocks() const { return m * cluster.m * n * cluster.n; }  // and so is this
 };
 
 Tiles tiles_of(const Config& config, ClusterShape cluster, const Problem& problem) {
   return {ceil_div(problem.m, std::int64_t{block_m(config)} * cluster.m),
-          ceil_div(problem.n, std::int64_t{block_n(config)} * cluster.n)};
+          ceil_div(problem.n, std::int64_t{block_n(config)} * cluster.n), cluster};
 }
 
 // Tile order: the last two parameters.
@@ -33,8 +35,9 @@ std::int32_t swizzle(const Config& config) {
   return config.values[config.kernel->parameters().size() - 1];
 }
 
-// Blocks of the launch, which loop over the tiles where there are fewer of them. They count tiles
-// in 32 bits: more than a grid could have are too many for a short one as well.
+// Blocks of the launch, which loop over the tiles where there are fewer of them, unless they wait
+// for each other. They count tiles in 32 bits: more than a grid could have are too many for a short
+// one as well.
 std::int64_t grid_of(std::int64_t tiles, std::int64_t blocks, const SplitShape& split,
                      std::int64_t sms) {
   const std::int64_t units = tiles * split.groups;  // what a cluster works on at once
@@ -42,7 +45,7 @@ std::int64_t grid_of(std::int64_t tiles, std::int64_t blocks, const SplitShape& 
   if (units > std::numeric_limits<std::int64_t>::max() / blocks) {
     return std::numeric_limits<std::int64_t>::max();
   }
-  if (sms <= 0 || !countable) return units * blocks;
+  if (sms <= 0 || !countable || split.cooperative) return units * blocks;
   const std::int64_t clusters = std::max<std::int64_t>(1, sms / blocks);
   return std::min(units, clusters) * blocks;
 }
@@ -79,13 +82,10 @@ Reciprocal reciprocal(std::int64_t divisor) {
   return std::numeric_limits<Reciprocal>::max() / static_cast<Reciprocal>(divisor) + 1;
 }
 
-SplitShape split_shape(std::int32_t split_k, std::int32_t parts, std::int64_t tiles,
-                       std::int64_t k_tiles) {
-  SplitShape shape{parts, 1};
-  const std::int64_t marks = kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)};
-  if (split_k > parts && tiles <= marks / parts) {
-    shape.groups =
-        static_cast<std::int32_t>(std::clamp<std::int64_t>(k_tiles / parts, 1, split_k / parts));
+SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_t k_tiles) {
+  SplitShape shape;
+  if (tiles <= kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)}) {
+    shape.groups = static_cast<std::int32_t>(std::clamp<std::int64_t>(k_tiles, 1, split_k));
   }
   return shape;
 }
@@ -133,13 +133,14 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
   r.wgmma_columns = block.wgmma_columns;
   r.barriers = block.barriers;
   r.most_rows = block.most_rows;
-  const std::int64_t tiles = tiles_of(config, shape, problem).all();
-  const SplitShape parts = split(config, problem, tiles);
+  const Tiles tiles = tiles_of(config, shape, problem);
+  const SplitShape parts = split(config, problem, tiles.of_blocks());
   r.cluster = shape.blocks() * parts.parts;
-  r.grid = grid_of(tiles, r.cluster, parts, most_blocks(persistent(config), device, max_sms));
+  r.cooperative = parts.cooperative;
+  r.grid = grid_of(tiles.all(), r.cluster, parts, most_blocks(persistent(config), device, max_sms));
   if (parts.groups > 1) {  // every group leaves its sums of whole tiles, in fp32
-    r.workspace_bytes = kWorkspaceMarkBytes +
-                        tiles * parts.groups * block_m(config) * std::int64_t{block_n(config)} * 4;
+    r.workspace_bytes = kWorkspaceMarkBytes + tiles.of_blocks() * parts.groups * block_m(config) *
+                                                  std::int64_t{block_n(config)} * 4;
   }
   return r;
 }
@@ -174,11 +175,10 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   args.of_step = reciprocal(args.swizzle);
   args.of_last_step = reciprocal(across % args.swizzle);
   args.up = reinterpret_cast<const void*>(pointers.up);
+  const SplitShape parts = split(config, problem, tiles.of_blocks());
   const bool linked = device.limits.cc >= kFirstToFollow;
-  const bool follows = linked && pointers.link == Link::behind;
   args.admits = linked && pointers.link == Link::ahead ? 1 : 0;
 
-  const SplitShape parts = split(config, problem, tiles.all());
   const std::int32_t cluster_blocks = shape.blocks() * parts.parts;
   LaunchPlan plan;
   plan.grid[0] = static_cast<std::uint32_t>(grid_of(
@@ -186,7 +186,9 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   plan.block[0] = static_cast<std::uint32_t>(block.threads);
   plan.cluster[0] = static_cast<std::uint32_t>(cluster_blocks);
   plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);
-  plan.follows = follows;
+  plan.cooperative = parts.cooperative;
+  // Blocks that must all run at once may have to wait for room: not among those of another launch.
+  plan.follows = linked && pointers.link == Link::behind && !parts.cooperative;
   fill_parameter(config, problem, args, parts, pointers.workspace, plan);
   return plan;
 }
@@ -258,7 +260,7 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   work.tiles_m = tiles.m * shape.m;
   work.tiles_n = tiles.n * shape.n;
   work.k_tiles = ceil_div(problem.k, work.block_k);
-  const SplitShape parts = split(config, problem, tiles.all());
+  const SplitShape parts = split(config, problem, tiles.of_blocks());
   work.split_k = std::int64_t{parts.parts} * parts.groups;
   work.cluster_k = parts.parts;
   work.order = tile_order(config);

@@ -47,17 +47,18 @@ struct ClusterShape {
   std::int32_t blocks() const { return m * n; }
 };
 
-// Blocks that share the k tiles of one tile of C: clusters of `parts` blocks, `groups` of them.
+// What shares the k tiles of one tile of C: the `parts` blocks of a cluster, or `groups` blocks
+// through a workspace. These wait for each other or, where not `cooperative`, leave all to the
+// last.
 struct SplitShape {
   std::int32_t parts = 1;
   std::int32_t groups = 1;
+  bool cooperative = false;
 };
 
-// `split_k` parts of k in clusters of `parts`. No part is without a k tile unless a cluster alone
-// has more parts than there are k tiles, and every slice of a tile has a mark in the workspace:
-// else there are fewer groups.
-SplitShape split_shape(std::int32_t split_k, std::int32_t parts, std::int64_t tiles,
-                       std::int64_t k_tiles);
+// `split_k` parts of k through a workspace, less where some would be without a k tile, and only one
+// where the `tiles` of all blocks are more than the workspace has marks for.
+SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_t k_tiles);
 SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, std::uint64_t workspace);
 
 // Puts a kernel's argument into the plan.
@@ -84,7 +85,7 @@ class GemmTwin : public HostTwin {
  protected:
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
   virtual ClusterShape cluster(const Config&) const { return {}; }
-  // Tiles of C count those of a whole cluster; `tiles` of them.
+  // `tiles` of C, of single blocks.
   virtual SplitShape split(const Config&, const Problem&, std::int64_t /*tiles*/) const {
     return {};
   }

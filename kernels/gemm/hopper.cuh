@@ -57,23 +57,6 @@ __device__ __forceinline__ void block_wait() {
   asm volatile("bar.sync 0, %0;\n" ::"n"(kThreads) : "memory");
 }
 
-// Whether any of those threads, which all wait here, says yes.
-template <int kThreads>
-__device__ __forceinline__ bool block_any(bool yes) {
-  u32 any;
-  asm volatile(
-      "{\n"
-      ".reg .pred mine, all;\n"
-      "setp.ne.u32 mine, %1, 0;\n"
-      "bar.red.or.pred all, 0, %2, mine;\n"
-      "selp.u32 %0, 1, 0, all;\n"
-      "}\n"
-      : "=r"(any)
-      : "r"(u32(yes)), "n"(kThreads)
-      : "memory");
-  return any != 0;
-}
-
 __device__ __forceinline__ u32 cluster_rank() {
   u32 rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));

@@ -253,7 +253,7 @@ class Mma final : public GemmTwin {
   SplitShape split(const Config& config, const Problem& problem,
                    std::int64_t tiles) const override {
     const Values& v = config.values;
-    return split_shape(v[kSplitK], 1, tiles, ceil_div(problem.k, v[kBlockK]));
+    return workspace_split(v[kSplitK], tiles, ceil_div(problem.k, v[kBlockK]));
   }
 
   std::vector<Definition> layout_definitions(const Config& config,
@@ -294,7 +294,10 @@ class Mma final : public GemmTwin {
       put_parameter(args, plan);
     } else {
       const std::int64_t k_tiles = ceil_div(problem.k, v[kBlockK]);
-      put_parameter(SplitMmaArgs{args, split_args(split, k_tiles, workspace)}, plan);
+      SplitMmaArgs whole{};  // with its padding: a launch is the same bytes each time
+      static_cast<GemmArgs&>(whole) = args;
+      whole.split = split_args(split, k_tiles, workspace);
+      put_parameter(whole, plan);
     }
   }
 };

@@ -1,6 +1,6 @@
-// Split k through a workspace: the blocks that share a tile of C leave their sums there, and the
-// last one to come adds up all of them, always in the same order. Nobody waits for a block that may
-// not run yet.
+// Split k through a workspace: the blocks that share a tile of C leave their sums there, which are
+// added up in the same order always, by the last block to come, or by all of them where they run at
+// once for certain. Else nobody waits for a block that may not run yet.
 //
 // Constant of the host twin: MARK_BYTES of the workspace lie before the sums. Whatever is added up
 // has a mark of its own there, which counts the blocks that came in its lower half; it is 0 before
@@ -18,6 +18,19 @@ __device__ __forceinline__ u32 add_to_mark(u32* mark, u32 token, u32 groups) {
   const u32 tokens = before + token;
   if ((tokens & 0xffff) == groups) *mark = 0;
   return tokens;
+}
+
+// By one thread, behind such a barrier: waits until all of `groups` blocks have come. Behind
+// another barrier they may all read what all of them stored.
+__device__ __forceinline__ void meet_at_mark(u32* mark, u32 groups) {
+  const auto there = __cvta_generic_to_global(mark);
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;\n" ::"l"(there) : "memory");
+  u32 tokens;
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n" : "=r"(tokens) : "l"(there) : "memory");
+  } while ((tokens & 0xffff) != groups);
+  // The upper half counts those who have seen it. The last of them clears the mark.
+  if (atomicAdd(mark, 0x10000) >> 16 == groups - 1) *mark = 0;
 }
 
 __device__ __forceinline__ void add_piece(float* sum, float4 piece) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/wgmma_args.h"
@@ -33,10 +32,11 @@ constexpr Parameter kParameters[] = {
     {"stages", 2, 64, 4, false, "k tiles in flight"},
     {"consumers", 1, 3, 2, false, "warpgroups that multiply"},
     {"pingpong", 0, 1, 0, false, "consumers share a tile (0) or take turns (1)"},
-    {"cluster_m", 1, 2, 1, false, "blocks along m that share B's loads"},
-    {"cluster_n", 1, 2, 1, false, "blocks along n that share A's loads"},
+    {"cluster_m", 1, 4, 1, false, "blocks along m that share B's loads"},
+    {"cluster_n", 1, 4, 1, false, "blocks along n that share A's loads"},
     {"split_k", 1, 64, 1, false,
-     "parts of k in blocks of their own, added up: by a cluster up to 8"},
+     "parts of k in blocks of their own, added up: by a cluster of up to 8 that shares no loads, "
+     "else in a workspace by blocks that all run at once"},
     kRaster,
     kSwizzle,
 };
@@ -62,10 +62,11 @@ std::int64_t accumulators(const Values& v, const KernelTraits& t) {
   return consumer_rows(v) * columns(v, t) / kWarpgroup;
 }
 
-// Blocks of a cluster that share a tile's k. More than 8 parts take several clusters.
+// Blocks of a cluster that share a tile's k. More than 8, or those that share loads with other
+// tiles' in their clusters, meet in a workspace.
 constexpr std::int32_t kMostParts = 8;  // portable cluster size
 std::int32_t parts_of(const Values& v) {
-  return v[kSplitK] <= kMostParts ? v[kSplitK] : std::gcd(v[kSplitK], kMostParts);
+  return v[kSplitK] <= kMostParts && v[kClusterM] * v[kClusterN] == 1 ? v[kSplitK] : 1;
 }
 // Columns of C that one of them stores.
 std::int64_t slice_columns(const Values& v) { return v[kBlockN] / parts_of(v); }
@@ -105,17 +106,18 @@ constexpr Constraint kConstraints[] = {
     {"pingpong_pair", "pingpong takes two consumers",
      [](const Values& v, const KernelTraits&) { return v[kPingpong] == 0 || v[kConsumers] == 2; },
      reads_of({kConsumers, kPingpong})},
-    {"cluster_pair", "a cluster has two blocks at most: larger ones do not fill a GPU at once",
-     [](const Values& v, const KernelTraits&) { return v[kClusterM] * v[kClusterN] <= 2; },
-     reads_of({kClusterM, kClusterN})},
-    {"split_alone", "blocks that split k share no loads, and their consumers take no turns",
+    {"cluster_pair",
+     "a cluster has two blocks at most where k is not split: larger ones do not fill a GPU at once",
      [](const Values& v, const KernelTraits&) {
-       return v[kSplitK] == 1 || (v[kClusterM] * v[kClusterN] == 1 && v[kPingpong] == 0);
+       return v[kClusterM] * v[kClusterN] <= 2 || v[kSplitK] > 1;
      },
-     reads_of({kPingpong, kClusterM, kClusterN, kSplitK})},
+     reads_of({kClusterM, kClusterN, kSplitK})},
+    {"split_turns", "consumers of blocks that split k take no turns",
+     [](const Values& v, const KernelTraits&) { return v[kSplitK] == 1 || v[kPingpong] == 0; },
+     reads_of({kPingpong, kSplitK})},
     {"split_columns", "block_n must be a multiple of 8 for each block of a cluster that splits k",
      [](const Values& v, const KernelTraits&) { return v[kBlockN] % (8 * parts_of(v)) == 0; },
-     reads_of({kBlockN, kSplitK})},
+     reads_of({kBlockN, kClusterM, kClusterN, kSplitK})},
     {"slabs", "block_k must be a multiple of 128 bytes",
      [](const Values& v, const KernelTraits& t) { return v[kBlockK] % slab_elements(t) == 0; },
      reads_of({kBlockK})},
@@ -288,7 +290,8 @@ class Wgmma final : public GemmTwin {
     }
     needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
     needs.wgmma_columns = columns(v, traits);
-    if (cluster(config).blocks() > 1) needs.barriers = 0;  // the cluster's own takes its place
+    // The cluster's own takes their place, but where consumers add up parts of k.
+    if (cluster(config).blocks() > 1 && v[kSplitK] == 1) needs.barriers = 0;
     return needs;
   }
 
@@ -301,7 +304,10 @@ class Wgmma final : public GemmTwin {
   SplitShape split(const Config& config, const Problem& problem,
                    std::int64_t tiles) const override {
     const Values& v = config.values;
-    return split_shape(v[kSplitK], parts_of(v), tiles, ceil_div(problem.k, v[kBlockK]));
+    if (parts_of(v) > 1 || v[kSplitK] == 1) return {parts_of(v)};
+    SplitShape shape = workspace_split(v[kSplitK], tiles, ceil_div(problem.k, v[kBlockK]));
+    shape.cooperative = shape.groups > 1;
+    return shape;
   }
 
   std::vector<Definition> layout_definitions(const Config& config,

@@ -23,7 +23,7 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   const u32 full = shared_address(&shared.full[at]);
   barrier_expect(full, stage_bytes(args));
   Stage& stage = shared.stages[at];
-  const int k = unit.k_tile(step) * BLOCK_K;
+  const int k = (unit.first + step) * BLOCK_K;
   load_operand<TileA, A_K_MAJOR, CLUSTER_N, TileA::kSlabBytes, kAlone>(
       shared_address(&stage.a), args.map_a, unit.row, k, full, place.n, row_blocks);
   const u32 tile_b = shared_address(&stage.b);

@@ -1,9 +1,10 @@
-// Split k: the sum of all parts of a tile of C, always in the same order. The blocks of a cluster
-// read each other's accumulators and add up a slice of columns each; where several clusters share
-// the tile, the last one to come adds up what all of them left in the workspace (split.cuh).
+// Split k: the sum of all parts of a tile of C, always in the same order. Either the parts are the
+// blocks of a cluster, which read each other's accumulators and add up a slice of columns each; or
+// they are blocks of their own, which share loads in a cluster with other tiles' or do not: they
+// meet in the workspace (split.cuh) and add up a share of the tile each.
 //
 // In both places a thread's accumulators lie in pieces of four, beside those of its neighbours, so
-// that it finds its own places of C in what the others left.
+// that whoever reads one finds its places of C.
 
 constexpr int kPieces = BLOCK_N / 8;  // of a thread, per instruction along m
 constexpr int kSlicePieces = kSliceN / 8;
@@ -61,48 +62,72 @@ __device__ __forceinline__ void add_cluster(float (&slice)[kTilesM][kSliceAccumu
   cluster_arrive();
 }
 
-// Adds a slice over the clusters that share its tile. True for the last of them to come: it has the
-// sum.
-__device__ __forceinline__ bool add_groups(float (&slice)[kTilesM][kSliceAccumulators],
-                                           const WgmmaArgs& args, const Unit& unit, u32 rank,
-                                           int row) {
+// Two neighbours of a row of C, where they exist.
+__device__ __forceinline__ void store_pair(const GemmArgs& args, int row, int col, float2 v) {
+  if (!exists(row, args.m) || !exists(col, args.n)) return;
+  const i64 index = row * args.ldc + col;
+  const bool both = exists(col + 1, args.n);
+  if (ALIGN_C >= 2 * kOutBytes && both) {
+    if constexpr (kOutBytes == 2) {
+      *reinterpret_cast<u32*>(static_cast<u16*>(args.c) + index) = packed(v);
+    } else {
+      *reinterpret_cast<float2*>(static_cast<float*>(args.c) + index) = v;
+    }
+    return;
+  }
+  store_output(args.c, index, v.x);
+  if (both) store_output(args.c, index + 1, v.y);
+}
+
+// Leaves this block's part of a tile in the workspace, waits for the others', and stores a share of
+// their sum: 16 rows by 8 columns at a time, which a piece of one warp holds.
+__device__ __forceinline__ void store_share(const float (&acc)[kTilesM][kAccumulators],
+                                            const WgmmaArgs& args, const Unit& unit, int row) {
+  constexpr int kWarps = CONSUMERS * 4;
+  constexpr int kPatches = kTilesM * kPieces * kWarps;
+  constexpr int kPatch = 32;   // float4
+  constexpr int kAtOnce = 16;  // of the other parts' that a lane asks for
+  constexpr int kTile = kPatches * kPatch;
   const u32 groups = args.split.groups;
-  if (groups == 1) return true;  // k is too short for more: there is no workspace
-  constexpr u32 kSliceBytes = kTilesM * kSlicePieces * kPieceStride;
-  const u32 at = unit.id * kParts + rank;
+  const u32 at = unit.id * kCluster + (kCluster > 1 ? cluster_rank() : 0);
   u8* workspace = static_cast<u8*>(args.split.workspace);
-  u32* mark = reinterpret_cast<u32*>(workspace) + at;
-  u8* sums = workspace + MARK_BYTES + u64(at) * groups * kSliceBytes + (threadIdx.x - 128) * 16;
-  float4* mine = reinterpret_cast<float4*>(sums + u64(unit.group) * kSliceBytes);
-  constexpr int kStride = kPieceStride / sizeof(float4);
+  float4* sums = reinterpret_cast<float4*>(workspace + MARK_BYTES) + u64(at) * groups * kTile;
+  const u32 thread = threadIdx.x - 128;
+  float4* mine = sums + unit.group * kTile + thread;
 #pragma unroll
   for (int t = 0; t < kTilesM; ++t) {
     if (!has_rows(args, row, t)) continue;
 #pragma unroll
-    for (int p = 0; p < kSlicePieces; ++p) {
-      const float* piece = &slice[t][p * 4];
-      mine[(t * kSlicePieces + p) * kStride] = float4{piece[0], piece[1], piece[2], piece[3]};
+    for (int p = 0; p < kPieces; ++p) {
+      const float* piece = &acc[t][p * 4];
+      mine[(t * kPieces + p) * kWarps * kPatch] = float4{piece[0], piece[1], piece[2], piece[3]};
     }
   }
   block_wait<CONSUMERS * 128>();
-  bool last = false;
-  if (threadIdx.x == 128) last = add_to_mark(mark, 1, groups) == groups;
-  if (!block_any<CONSUMERS * 128>(last)) return false;
-  clear(slice);
-  // As many loads at once as registers are free for.
-#pragma unroll(kTilesM* kSlicePieces <= 4 ? 4 : 1)
-  for (u32 g = 0; g < groups; ++g) {
-    const float4* theirs = reinterpret_cast<const float4*>(sums + u64(g) * kSliceBytes);
+  if (thread == 0) meet_at_mark(reinterpret_cast<u32*>(workspace) + at, groups);
+  block_wait<CONSUMERS * 128>();
+  const int lane = int(thread % 32);
+  for (u32 patch = unit.group + thread / 32 * groups; patch < kPatches; patch += groups * kWarps) {
+    const int warp = int(patch % kWarps);
+    const int piece = int(patch / kWarps);
+    const int first = unit.row + warp / 4 * kConsumerRows + piece / kPieces * 64 + warp % 4 * 16;
+    if (!exists(first, args.gemm.m)) continue;
+    float sum[4] = {};
+    const float4* from = sums + patch * kPatch + lane;
+    for (u32 g = 0; g < groups; g += kAtOnce) {
+      float4 theirs[kAtOnce];
 #pragma unroll
-    for (int t = 0; t < kTilesM; ++t) {
-      if (!has_rows(args, row, t)) continue;
-#pragma unroll
-      for (int p = 0; p < kSlicePieces; ++p) {
-        add_piece(&slice[t][p * 4], __ldcg(theirs + (t * kSlicePieces + p) * kStride));
+      for (int i = 0; i < kAtOnce; ++i) {
+        theirs[i] = g + i < groups ? __ldcg(from + (g + i) * kTile) : float4{0, 0, 0, 0};
       }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) add_piece(sum, theirs[i]);
     }
+    const int at_row = first + lane / 4;
+    const int at_col = unit.col + piece % kPieces * 8 + lane % 4 * 2;
+    store_pair(args.gemm, at_row, at_col, scaled(args.gemm, sum, 0, at_row, at_col));
+    store_pair(args.gemm, at_row + 8, at_col, scaled(args.gemm, sum, 2, at_row + 8, at_col));
   }
-  return true;
 }
 
 // Rows of C from this block's accumulators: all there is to them, or a part of the sum.
@@ -113,14 +138,15 @@ __device__ __forceinline__ void store_tile(StoreBuffer (&buffers)[2], u32& half,
   if constexpr (SPLIT_K == 1) {
     store_rows(buffers, half, acc, args, row, unit.col);
   } else if constexpr (kParts == 1) {
-    if (add_groups(acc, args, unit, 0, row)) store_rows(buffers, half, acc, args, row, unit.col);
+    if (args.split.groups > 1) {
+      store_share(acc, args, unit, row);
+    } else {  // k is too short for more: there is no workspace
+      store_rows(buffers, half, acc, args, row, unit.col);
+    }
   } else {
     float slice[kTilesM][kSliceAccumulators];
     add_cluster(slice, acc, args, shared, row);
-    const u32 rank = cluster_rank();
-    bool complete = true;
-    if constexpr (kGrouped) complete = add_groups(slice, args, unit, rank, row);
-    if (complete) store_rows(buffers, half, slice, args, row, unit.col + int(rank) * kSliceN);
+    store_rows(buffers, half, slice, args, row, unit.col + int(cluster_rank()) * kSliceN);
     cluster_wait();
   }
 }

@@ -9,8 +9,9 @@
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
 constexpr int kParts = SPLIT_PARTS;
-constexpr bool kGrouped = SPLIT_K > kParts;  // and clusters that share it
-static_assert(kCluster == 1 || SPLIT_K == 1, "a cluster shares loads or k");
+constexpr bool kGrouped = SPLIT_K > kParts;  // clusters meet in the workspace
+static_assert(kCluster == 1 || kParts == 1, "a cluster shares loads or k");
+static_assert(kParts == 1 || kParts == SPLIT_K, "a cluster shares all of k");
 constexpr int kConsumerRows = PINGPONG ? BLOCK_M : BLOCK_M / CONSUMERS;
 constexpr int kTilesM = kConsumerRows / 64;  // instructions along m
 // One instruction multiplies with the columns of all weights, the gates first: of C's columns c the
@@ -95,18 +96,14 @@ struct ClusterPlace {
   }
 };
 
-// What a block works on at once: a tile of C, and of its k tiles `count` from `first` on. The parts
-// of a tile take turns, so that what they read at a time lies side by side in memory.
+// What a block works on at once: a tile of C, and of its k tiles `count` from `first` on.
 struct Unit {
   u32 id;   // of the tile
   int row;  // of C, where this block's tile begins
   int col;
-  int group;  // which of the clusters on this tile
+  int group;  // which of its parts, where these meet in the workspace
   int first;
-  int stride;
   int count;
-
-  __device__ __forceinline__ int k_tile(int i) const { return first + i * stride; }
 };
 
 __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, ClusterPlace place,
@@ -119,12 +116,10 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, Cluste
   unit.col = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
   if constexpr (SPLIT_K == 1) {
     unit.first = 0;
-    unit.stride = 1;
     unit.count = k_tiles;
   } else {
-    const int part = unit.group * kParts + (kParts > 1 ? int(cluster_rank()) : 0);
-    unit.first = part;
-    unit.stride = args.split.groups * kParts;
+    const int part = kParts > 1 ? int(cluster_rank()) : unit.group;
+    unit.first = part * args.split.part_steps + min(part, args.split.longer_parts);
     // Where there are fewer k tiles than parts, the others load one past the end: zeros.
     unit.count = max(args.split.part_steps + (part < args.split.longer_parts), 1);
   }

@@ -17,7 +17,7 @@ using namespace autotune;
 
 namespace {
 
-// Every number of blocks in a cluster, more parts than a cluster has, and parts without a cluster.
+// Every number of parts in a cluster, more than a cluster has, and parts without a cluster.
 const std::string kConfigs[] = {
     "wgmma:block_m=64,block_n=32,stages=4,consumers=1,split_k=2",
     "wgmma:block_m=128,block_n=48,stages=3,consumers=2,split_k=3",
@@ -30,6 +30,10 @@ const std::string kConfigs[] = {
     "wgmma:block_m=128,block_n=64,stages=4,consumers=2,split_k=12",
     "wgmma:block_m=128,block_n=128,stages=2,consumers=2,split_k=16",
     "wgmma:block_m=64,block_n=64,stages=6,consumers=1,split_k=32",
+    // Blocks of other tiles share the loads, and parts of one tile meet in the workspace.
+    "wgmma:block_m=128,block_n=64,stages=4,consumers=2,cluster_m=2,cluster_n=2,split_k=4",
+    "wgmma:block_m=64,block_n=32,stages=5,consumers=1,cluster_m=1,cluster_n=2,split_k=9",
+    "wgmma:block_m=192,block_n=96,stages=3,consumers=3,cluster_m=2,cluster_n=1,split_k=2",
     // The sums take more shared memory than the ring.
     "wgmma:block_m=128,block_n=256,block_k=64,stages=2,consumers=2,split_k=2",
     "mma:block_m=32,block_n=32,stages=4,warps_m=2,warps_n=2,split_k=2",

@@ -118,12 +118,15 @@ CompileReply compile(const CompileRequest& request) {
   reply.seconds = 0.01;
   reply.cubin = "cubin of " + request.entry + " " + request.arch + "\n" + definitions;
   reply.actual.registers = 100;
+  bool split = false;
   for (const auto& [name, value] : request.definitions) {
     if (name == "THREADS") reply.actual.max_threads = std::atoi(value.c_str());
+    if (name == "SPLIT_K") split = value != "1";
     if (name == "CLUSTER_M" || name == "CLUSTER_N")
       reply.actual.cluster *= std::atoi(value.c_str());
   }
-  reply.actual.barriers = reply.actual.cluster > 1 ? 0 : 1;  // as the GEMM kernels have them
+  // As the GEMM kernels have them.
+  reply.actual.barriers = reply.actual.cluster > 1 && !split ? 0 : 1;
   for (const auto& [name, value] : request.definitions) {
     if (name == "SPLIT_PARTS") reply.actual.cluster *= std::atoi(value.c_str());
   }

@@ -44,7 +44,7 @@ SplitArgs split_args_of(const std::string& config, const Problem& problem) {
   return args.split;
 }
 
-TEST_CASE("wgmma's parts of k are one cluster up to 8, and clusters that share a workspace above") {
+TEST_CASE("wgmma's parts of k are one cluster up to 8, and meet in a workspace above") {
   const Problem problem = deep(256, 256, 65536);
   const std::string tile = "wgmma:block_m=128,block_n=128,block_k=64,split_k=";
   for (const int parts : {2, 3, 4, 5, 6, 7, 8}) {
@@ -52,21 +52,68 @@ TEST_CASE("wgmma's parts of k are one cluster up to 8, and clusters that share a
     CHECK(r.cluster == parts);
     CHECK(r.grid == 4 * parts);
     CHECK(r.workspace_bytes == 0);
+    CHECK_FALSE(r.cooperative);
   }
-  const auto several = [&](int parts, int cluster) {
+  for (const int parts : {9, 16, 64}) {
     const Resources r = needs_of(tile + std::to_string(parts), problem);
     CAPTURE(parts);
-    CHECK(r.cluster == cluster);
+    CHECK(r.cluster == 1);
     CHECK(r.grid == 4 * parts);
-    CHECK(r.workspace_bytes == 65536 + 4 * (parts / cluster) * 128 * 128 * 4);
-  };
-  several(9, 1);
-  several(12, 4);
-  several(16, 8);
-  several(32, 8);
-  several(64, 8);
+    CHECK(r.workspace_bytes == 65536 + 4 * parts * 128 * 128 * 4);
+    CHECK(r.cooperative);
+  }
   // More blocks than SMs start as there is room.
   CHECK(needs_of(tile + "8", deep(4096, 4096, 4096)).grid == 8192);
+}
+
+TEST_CASE("wgmma's blocks of different tiles share loads, and their parts of k meet") {
+  const Problem problem = deep(250, 256, 65536);
+  const std::string tile = "wgmma:block_m=128,block_n=64,block_k=64,split_k=";
+  for (const int parts : {2, 15}) {
+    for (const int cluster_n : {2, 4}) {
+      CAPTURE(parts, cluster_n);
+      const std::string config =
+          fmt::format("{}{},cluster_m=2,cluster_n={}", tile, parts, cluster_n);
+      const Resources r = needs_of(config, problem);
+      CHECK(r.cluster == 2 * cluster_n);
+      CHECK(r.grid == 8 * parts);
+      CHECK(r.workspace_bytes == 65536 + 8 * parts * 128 * 64 * 4);
+      CHECK(r.cooperative);
+      const LaunchPlan plan = plan_of(config_of(config), problem);
+      CHECK(plan.cooperative);
+      CHECK(plan.grid[0] == r.grid);
+      CHECK(plan.cluster[0] == static_cast<std::uint32_t>(r.cluster));
+      CHECK(split_args_of<WgmmaArgs>(config, problem).groups == parts);
+    }
+  }
+  // Where k is too short for two parts nobody waits.
+  const Resources whole = needs_of(tile + "2,cluster_m=2,cluster_n=2", deep(250, 256, 64));
+  CHECK_FALSE(whole.cooperative);
+  CHECK(whole.workspace_bytes == 0);
+}
+
+TEST_CASE("a grid of blocks that wait for each other is never cut, and follows no other launch") {
+  const Problem problem = deep(256, 256, 65536);
+  DeviceSpec device;
+  device.limits.cc = 90;
+  device.sm_count = 132;
+  DevicePointers pointers;
+  pointers.link = Link::behind;
+  const auto plan_with = [&](const char* text) {
+    const Config config = config_of(text);
+    return config.kernel->launch_plan(config, problem, device, pointers, 24);
+  };
+  const LaunchPlan waiting = plan_with("wgmma:block_m=128,block_n=128,split_k=16");
+  CHECK(waiting.cooperative);
+  CHECK(waiting.grid[0] == 64);
+  CHECK_FALSE(waiting.follows);
+  const LaunchPlan in_cluster = plan_with("wgmma:block_m=128,block_n=128,split_k=8");
+  CHECK_FALSE(in_cluster.cooperative);
+  CHECK(in_cluster.grid[0] == 24);
+  CHECK(in_cluster.follows);
+  const LaunchPlan last_adds = plan_with("mma:block_m=64,block_n=64,split_k=8");
+  CHECK_FALSE(last_adds.cooperative);
+  CHECK(last_adds.follows);
 }
 
 void check_parts(const std::string& text, const Problem& problem, int split,
@@ -95,30 +142,35 @@ TEST_CASE("every k tile belongs to one part, and none is left without unless k i
   }
 }
 
-TEST_CASE("more slices than the workspace has marks for go without it") {
+TEST_CASE("more tiles than the workspace has marks for go without it") {
   const std::string text = "wgmma:block_m=64,block_n=64,block_k=64,split_k=16";
-  // 8 slices of 32 x 64 tiles have the last mark.
-  CHECK(needs_of(text, deep(64 * 32, 64 * 64, 4096)).workspace_bytes ==
-        65536 + 2048 * 2 * 64 * 64 * 4);
-  const Resources r = needs_of(text, deep(64 * 32, 64 * 64 + 1, 4096));
+  // 128 x 128 tiles have the last mark.
+  CHECK(needs_of(text, deep(64 * 128, 64 * 128, 4096)).workspace_bytes ==
+        65536 + 16384LL * 16 * 64 * 64 * 4);
+  const Problem wider = deep(64 * 128, 64 * 128 + 1, 4096);
+  const Resources r = needs_of(text, wider);
   CHECK(r.workspace_bytes == 0);
-  CHECK(r.grid == 32 * 65 * 8);
-  CHECK(split_args_of<WgmmaArgs>(text, deep(64 * 32, 64 * 64 + 1, 4096)).groups == 1);
+  CHECK_FALSE(r.cooperative);
+  CHECK(r.grid == 128 * 129);
+  CHECK(split_args_of<WgmmaArgs>(text, wider).groups == 1);
+  // Marks are of blocks: a cluster of four needs as many.
+  CHECK(needs_of(text + ",cluster_m=2,cluster_n=2", wider).workspace_bytes == 0);
   // And no sum overflows.
   CHECK(needs_of("wgmma:block_m=1,block_n=1,split_k=8", deep(kMost, kMost, 64)).grid ==
         std::numeric_limits<std::int64_t>::max());
 }
 
-TEST_CASE("what splits k shares no loads, takes no turns, and stores whole pieces of 8 columns") {
+TEST_CASE("what splits k takes no turns, and in a cluster stores whole pieces of 8 columns") {
   const std::string tile = "wgmma:block_m=128,block_n=96,block_k=64,consumers=2,";
   CHECK(broken_by(tile + "split_k=4").empty());
   CHECK(broken_by(tile + "split_k=36").empty());
   CHECK(broken_by(tile + "split_k=9").empty());
   CHECK(broken_by(tile + "split_k=8") == "split_columns");
-  CHECK(broken_by(tile + "split_k=16") == "split_columns");
-  CHECK(broken_by(tile + "split_k=2,cluster_m=2") == "split_alone");
-  CHECK(broken_by(tile + "split_k=2,cluster_n=2") == "split_alone");
-  CHECK(broken_by(tile + "split_k=2,pingpong=1") == "split_alone");
+  CHECK(broken_by(tile + "split_k=16").empty());
+  CHECK(broken_by(tile + "split_k=8,cluster_m=2").empty());  // which meet in the workspace
+  CHECK(broken_by(tile + "split_k=2,cluster_m=2,cluster_n=4").empty());
+  CHECK(broken_by(tile + "split_k=1,cluster_m=2,cluster_n=2") == "cluster_pair");
+  CHECK(broken_by(tile + "split_k=2,pingpong=1") == "split_turns");
 }
 
 TEST_CASE("the sums lie where the ring was, and take more room where it is smaller") {

@@ -52,7 +52,7 @@ DeviceSpec device(int cc = 90) {
 
 // Its second kernel leaves partial sums in the workspace.
 const char* const kWithSums =
-    "mma:block_m=64,block_n=32 + wgmma:block_m=64,block_n=64,block_k=64,stages=4,split_k=16";
+    "wgmma:block_m=64,block_n=64,block_k=64,stages=4 + mma:block_m=64,block_n=32,split_k=4";
 
 Resources needs(const Config& config, const Problem& problem, std::size_t stage) {
   const Config own = stage_of(config, stage);

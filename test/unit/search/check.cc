@@ -97,6 +97,40 @@ TEST_CASE("grid and device memory are counted without overflow") {
   CHECK(verdict->required == 9223372036854775807);
 }
 
+TEST_CASE("blocks that wait for each other are as many as run at once, one on each SM") {
+  Problem problem;
+  problem.m = problem.n = 256;
+  problem.k = 65536;
+  problem = *checked(problem);
+  const auto verdict = [&](const char* text, const DeviceSpec& device, int max_sms = 0) {
+    const Config config = *parse_config(text, *find_family("gemm"));
+    Limits limits;
+    limits.max_sms = max_sms;
+    return check(config, problem, traits_of(problem), device, limits, nullptr);
+  };
+  const auto waiting = [](std::int64_t blocks, std::int64_t limit) {
+    return Verdict{Rule::co_residency, blocks, limit};
+  };
+  CHECK_FALSE(verdict("wgmma:block_m=128,block_n=128,split_k=33", h200()));
+  CHECK(verdict("wgmma:block_m=128,block_n=128,split_k=34", h200()) == waiting(136, 132));
+  CHECK_FALSE(verdict("wgmma:block_m=128,block_n=128,split_k=25", h200(), 100));
+  CHECK(verdict("wgmma:block_m=128,block_n=128,split_k=26", h200(), 100) == waiting(104, 100));
+  // Clusters of more than two blocks do not reach all SMs, and how many is known of few GPUs.
+  const char* const four = "wgmma:block_m=128,block_n=128,cluster_m=2,cluster_n=2,split_k=30";
+  CHECK_FALSE(verdict(four, h200()));
+  CHECK(verdict("wgmma:block_m=128,block_n=128,cluster_m=2,cluster_n=2,split_k=31", h200()) ==
+        waiting(124, 120));
+  DeviceSpec unknown = h200();
+  unknown.clustered_sms = 0;
+  CHECK(verdict(four, unknown) == waiting(120, 0));
+  CHECK_FALSE(verdict("wgmma:block_m=128,block_n=128,cluster_m=2,split_k=33", unknown));
+  // Who leaves the sum to the last one waits for nobody.
+  CHECK_FALSE(verdict("mma:block_m=32,block_n=32,warps_m=2,warps_n=2,split_k=16", h200()));
+  CHECK(describe(waiting(136, 132), h200()) ==
+        "too many blocks that wait for each other: required 136, limit 132 (NVIDIA H200, one per "
+        "SM)");
+}
+
 TEST_CASE("a rejected config counts under its first rule, and explain sees all of them") {
   const Config bad =
       fake_config({{"threads", 1050}, {"smem", 526336}, {"barriers", 20}, {"demand", 40}});

@@ -135,7 +135,7 @@ TEST_CASE("rows that begin inside a line of the L2 cost more loads, which a clus
 }
 
 TEST_CASE("clusters that do not fit beside each other take a second wave") {
-  const Problem problem = gemm(256, 256, 65536);
+  const Problem problem = gemm(512, 256, 65536);  // 16 tiles
   const auto us = [&](const DeviceSpec& device, const char* split) {
     const Config config =
         parse_config(std::string("wgmma:block_m=64,block_n=128,block_k=128,stages=4,consumers=1,"
@@ -149,10 +149,24 @@ TEST_CASE("clusters that do not fit beside each other take a second wave") {
   };
   DeviceSpec device = device_named(kH200);
   REQUIRE(device.clustered_sms == 120);
-  CHECK(us(device, "16") > us(device, "8"));  // 16 clusters of 8
-  CHECK(us(device, "14") < us(device, "8"));  // 56 clusters of 2
+  CHECK(us(device, "8") > us(device, "4"));  // of which 15 fit
   device.clustered_sms = 0;
-  CHECK(us(device, "16") < us(device, "8"));
+  CHECK(us(device, "8") < us(device, "4"));
+}
+
+TEST_CASE("blocks that wait for each other add up faster than the last of them alone") {
+  const Problem problem = gemm(256, 256, 65536);
+  const Config config =
+      parse_config("wgmma:block_m=128,block_n=128,block_k=64,stages=6,consumers=2,split_k=33",
+                   *find_family("gemm"))
+          .value();
+  const DeviceSpec device = device_named(kH200);
+  Resources resources = config.kernel->resources(config, problem, device, 0);
+  REQUIRE(resources.cooperative);
+  const double together = predict_us(config, problem, device, resources, 0);
+  resources.cooperative = false;
+  // The last reads 33 x 64 KiB, the others one each.
+  CHECK(predict_us(config, problem, device, resources, 0) > together + 10);
 }
 
 TEST_CASE("predicted spills cost time") {
