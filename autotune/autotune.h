@@ -67,7 +67,8 @@ class Kernel {
   // but not launches that may run at the same time, and of geglu_mlp, which launches twice, no
   // calls at the same time either. Asynchronous; errors of the launch itself are returned.
   // Allocates nothing, may be captured in a CUDA graph, and may be called by several threads at
-  // once.
+  // once. Where parts of k wait for each other, the launch is a cooperative one: it begins once all
+  // of its blocks can run, and is refused where the context has too few SMs for them.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
                         void* workspace = nullptr, const void* up = nullptr,
                         const void* down = nullptr) const;

@@ -171,7 +171,9 @@ AUTOTUNE_C_API int64_t autotune_kernel_workspace_bytes(const autotune_kernel* ke
  * workspace are device pointers aligned to 16 bytes; workspace is NULL where none is needed,
  * else its first 64 KiB are zero before the first launch: every launch leaves them so. Kernels can
  * share a workspace, but not launches that may run at the same time.
- * Allocates nothing where it succeeds and can be captured in a CUDA graph. */
+ * Allocates nothing where it succeeds and can be captured in a CUDA graph. Where parts of k wait
+ * for each other, the launch is a cooperative one: it begins once all of its blocks can run, and is
+ * refused where the context has too few SMs for them. */
 AUTOTUNE_C_API autotune_status autotune_kernel_launch(const autotune_kernel* kernel, const void* a,
                                                       const void* b, void* c, void* stream,
                                                       void* workspace);

@@ -25,7 +25,7 @@ class Baseline {
   ~Baseline();
 
   // Which of those that are level is the fastest depends on how hot the GPU is, so that whoever
-  // compares times all of them: the fastest first, four at most.
+  // compares times all of them: the fastest first, four at most, eight where launches are long.
   struct Way {
     std::string name;    // "cublasLt #3", "cublasGemmEx twice + elementwise kernel"
     Correctness result;  // against our reference
