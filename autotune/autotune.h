@@ -68,7 +68,8 @@ class Kernel {
   // calls at the same time either. Asynchronous; errors of the launch itself are returned.
   // Allocates nothing, may be captured in a CUDA graph, and may be called by several threads at
   // once. Where parts of k wait for each other, the launch is a cooperative one: it begins once all
-  // of its blocks can run, and is refused where the context has too few SMs for them.
+  // of its blocks can run, and is refused where the context has too few SMs for them. With a
+  // workspace that was not zero, or that another launch uses, it may never end.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
                         void* workspace = nullptr, const void* up = nullptr,
                         const void* down = nullptr) const;

@@ -173,7 +173,8 @@ AUTOTUNE_C_API int64_t autotune_kernel_workspace_bytes(const autotune_kernel* ke
  * share a workspace, but not launches that may run at the same time.
  * Allocates nothing where it succeeds and can be captured in a CUDA graph. Where parts of k wait
  * for each other, the launch is a cooperative one: it begins once all of its blocks can run, and is
- * refused where the context has too few SMs for them. */
+ * refused where the context has too few SMs for them. With a workspace that was not zero, or that
+ * another launch uses, it may never end. */
 AUTOTUNE_C_API autotune_status autotune_kernel_launch(const autotune_kernel* kernel, const void* a,
                                                       const void* b, void* c, void* stream,
                                                       void* workspace);

@@ -65,7 +65,7 @@ struct Work {
   std::int64_t block_n = 0;
   std::int64_t block_k = 0;
   std::int64_t split_k = 1;    // blocks that share the k tiles of an output tile
-  std::int64_t cluster_k = 1;  // those of them in one cluster
+  std::int64_t cluster_k = 1;  // as many where they are one cluster, else 1
   int stages = 1;
   int warps = 1;
   double flops_per_k_tile = 0;              // of one block, padding included

@@ -116,7 +116,8 @@ StageWorkspace workspace_of(const Config& config, const Problem& problem, const 
     const Config own = stage_of(config, i);
     const Resources needed = own.kernel->resources(own, stage_of(problem, i), device, max_sms);
     workspace.bytes = std::max(workspace.bytes, needed.workspace_bytes);
-    workspace.admits = i > 0 && takes_an_sm(needed, device);
+    // What waits for room for all of its blocks is launched as usual.
+    workspace.admits = i > 0 && takes_an_sm(needed, device) && !needed.cooperative;
   }
   if (!is_mlp(problem)) return workspace;
   const std::int64_t kernels = std::max(workspace.bytes, kWorkspaceMarkBytes);

@@ -233,7 +233,9 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   // Blocks that share loads start and end together; those that split k meet in the reduction only.
   if (resources.cluster > work.cluster_k) fill += model.cluster_clocks;
   const double together = waves_.full > 0 ? waves_.resident : waves_.tail;
-  const double store = together * work.store_bytes_per_tile / static_cast<double>(work.cluster_k) /
+  // Who adds up stores: each of a cluster's parts, or of those that wait for each other, a share.
+  const std::int64_t sharers = resources.cooperative ? work.split_k : work.cluster_k;
+  const double store = together * work.store_bytes_per_tile / static_cast<double>(sharers) /
                        model.store_bytes_per_clock;
 
   launch_us_ = device.launch_us > 0 ? device.launch_us : model.launch_us;

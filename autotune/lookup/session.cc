@@ -11,6 +11,8 @@
 #include "autotune/lookup/libraries.h"
 #include "autotune/lookup/memory.h"
 #include "kernels/problem.h"
+#include "kernels/stages.h"
+#include "search/check.h"
 
 namespace autotune {
 namespace {
@@ -37,9 +39,25 @@ Expected<void> check_bundle(const cache::BundleInfo* info, const fs::path& file,
                           device.slug));
 }
 
+// Whether more blocks wait for each other in clusters than run at once by the SMs' number alone.
+bool needs_clusters_at_once(const Config& config, const Problem& problem,
+                            const DeviceSpec& device) {
+  DeviceSpec unknown = device;
+  unknown.clustered_sms = 0;
+  for (std::size_t i = 0; i < stage_count(problem); ++i) {
+    const Config own = stage_of(config, i);
+    const Problem part = stage_of(problem, i);
+    const Resources needed = search::resources_of(own, part, unknown, {});
+    if (needed.cooperative && search::check_resources(needed, part, unknown, {})) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct Session::Impl {
+  Expected<BestConfig> answer(const Problem& whole, const DeviceSpec& on) const;
+  Expected<Kernel> kernel(const Config& config, const Problem& problem) const;
   Expected<std::string> compiled(const Config& config, const Problem& problem) const;
 
   SessionOptions options;
@@ -57,6 +75,30 @@ struct Session::Impl {
                                    libraries->unlock();
                                  }};
 };
+
+Expected<BestConfig> Session::Impl::answer(const Problem& whole, const DeviceSpec& on) const {
+  lookup::Bounds bounds;
+  bounds.tuned_only = !options.allow_compile || libraries->bundle_info() != nullptr;
+  return lookup::answer_of(libraries->known(whole, on), whole, on, bounds);
+}
+
+// Of code that is stored, or where it is refused or there is none, compiled now.
+Expected<Kernel> Session::Impl::kernel(const Config& config, const Problem& problem) const {
+  bool stored = false;
+  auto kernel = lookup::KernelMaker::make(
+      config, problem, device,
+      [&](const Config& own, const Problem& stage) -> Expected<std::string> {
+        auto found = libraries->code(own, stage, device);
+        stored = stored || found;
+        if (found) return std::move(found->cubin.image);
+        return compiled(own, stage);
+      });
+  const bool refused = !kernel && kernel.error().code != ErrorCode::no_gpu;
+  if (!refused || !stored || !options.allow_compile) return kernel;
+  return lookup::KernelMaker::make(
+      config, problem, device,
+      [&](const Config& own, const Problem& stage) { return compiled(own, stage); });
+}
 
 // The image of a config that is stored nowhere, or in vain.
 Expected<std::string> Session::Impl::compiled(const Config& config, const Problem& problem) const {
@@ -105,11 +147,7 @@ Expected<BestConfig> Session::best_config(const Problem& problem) const {
   if (auto answer = impl_->memory.find(problem)) return *std::move(answer);
   const auto whole = checked(problem);
   if (!whole) return tl::unexpected(whole.error());
-  lookup::Known known = impl_->libraries->known(*whole, impl_->device);
-  lookup::Bounds bounds;
-  bounds.tuned_only = !impl_->options.allow_compile || impl_->libraries->bundle_info() != nullptr;
-  return impl_->memory.keep(problem,
-                            lookup::answer_of(std::move(known), *whole, impl_->device, bounds));
+  return impl_->memory.keep(problem, impl_->answer(*whole, impl_->device));
 }
 
 Expected<Kernel> Session::kernel(const Problem& problem) const {
@@ -118,20 +156,15 @@ Expected<Kernel> Session::kernel(const Problem& problem) const {
   const Problem& whole = best->problem;
   const auto config = lookup::KernelMaker::config_of(*best, whole, impl_->device);
   if (!config) return tl::unexpected(config.error());
-  bool stored = false;
-  auto kernel = lookup::KernelMaker::make(
-      *config, whole, impl_->device,
-      [&](const Config& own, const Problem& stage) -> Expected<std::string> {
-        auto found = impl_->libraries->code(own, stage, impl_->device);
-        stored = stored || found;
-        if (found) return std::move(found->cubin.image);
-        return impl_->compiled(own, stage);
-      });
-  const bool refused = !kernel && kernel.error().code != ErrorCode::no_gpu;
-  if (!refused || !stored || !impl_->options.allow_compile) return kernel;
-  return lookup::KernelMaker::make(
-      *config, whole, impl_->device,
-      [&](const Config& own, const Problem& stage) { return impl_->compiled(own, stage); });
+  auto kernel = impl_->kernel(*config, whole);
+  if (kernel || !needs_clusters_at_once(*config, whole, impl_->device)) return kernel;
+  // GPUs of one name need not hold the same number of clusters at once: do without.
+  DeviceSpec unknown = impl_->device;
+  unknown.clustered_sms = 0;
+  const auto other = impl_->answer(whole, unknown);
+  const auto without = other ? lookup::KernelMaker::config_of(*other, whole, unknown)
+                             : Expected<Config>(tl::unexpected(other.error()));
+  return without ? impl_->kernel(*without, whole) : std::move(kernel);
 }
 
 const std::string& Session::device() const { return impl_->device.name; }

@@ -56,13 +56,20 @@ std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int max_sms)
   return max_sms > 0 ? std::min(max_sms, device.sm_count) : device.sm_count;
 }
 
-// Lines of the L2 that a row of a tile touches, relative to one that begins on a line. `length` and
-// `pitch` in elements: of the row, and from one to the next. A row begins at any multiple of what
-// the pitch and a line have in common.
-double line_share(std::int64_t length, std::int64_t pitch, std::int64_t element) {
+// How an operand's tile lies in memory, in elements: rows that one request asks for, or a tile's
+// whole ones, from one row to the next, and from one tile to the next in the rows' direction.
+struct Rows {
+  std::int64_t length;
+  std::int64_t pitch;
+  std::int64_t step;
+};
+
+// Lines of the L2 that a row of a tile touches, relative to one that begins on a line. A row begins
+// at any multiple of what the pitch, the step and a line have in common.
+double line_share(const Rows& rows, std::int64_t element) {
   constexpr std::int64_t kLine = 128;  // bytes, on every GPU so far
-  const std::int64_t bytes = length * element;
-  const std::int64_t common = std::gcd(pitch * element, kLine);
+  const std::int64_t bytes = rows.length * element;
+  const std::int64_t common = std::gcd(std::gcd(rows.pitch, rows.step) * element, kLine);
   const auto touched = [bytes](std::int64_t step) {
     return static_cast<double>(bytes + kLine - std::min(step, bytes));
   };
@@ -277,17 +284,20 @@ Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSp
   work.c_bytes = static_cast<double>(problem.m) * static_cast<double>(problem.n) * out *
                  (traits.beta ? 2.0 : 1.0);
   fill_work(config, traits, device, work);
-  // Lines that rows touch in part count whole; a cluster asks once for what its blocks share.
+  // Lines that rows touch in part count whole, and so do the requests that a tile's last columns
+  // take a part of; a cluster asks once for what its blocks share.
   const Served lie = served(problem);
   const std::int64_t bytes = storage_bytes(problem.dtype);
-  std::int64_t row_a = a_is_k_major(lie.layout) ? work.block_k : work.block_m;
-  std::int64_t row_b = b_is_k_major(lie.layout) ? work.block_k : work.block_n;
-  if (work.load_piece_bytes > 0) {
-    row_a = std::min(row_a, work.load_piece_bytes / bytes);
-    row_b = std::min(row_b, work.load_piece_bytes / bytes);
-  }
-  const double lines_a = m * k * element * line_share(row_a, lie.lda, bytes) / shape.n;
-  const double lines_b = b_columns * k * element * line_share(row_b, lie.ldb, bytes) / shape.m;
+  const auto requested = [&](bool k_major, std::int64_t extent, std::int64_t pitch) {
+    const std::int64_t row = k_major ? work.block_k : extent;
+    const std::int64_t piece = work.load_piece_bytes > 0 ? work.load_piece_bytes / bytes : row;
+    const double whole = static_cast<double>(ceil_div(row, piece) * piece) / row;
+    return static_cast<double>(extent) * k * element * whole *
+           line_share({std::min(row, piece), pitch, row}, bytes);
+  };
+  const double lines_a = requested(a_is_k_major(lie.layout), work.block_m, lie.lda) / shape.n;
+  const double lines_b =
+      requested(b_is_k_major(lie.layout), work.block_n, lie.ldb) * weights(traits) / shape.m;
   work.load_bytes_per_k_tile = std::max(work.load_bytes_per_k_tile, lines_a + lines_b);
   return work;
 }

@@ -48,8 +48,8 @@ struct ClusterShape {
 };
 
 // What shares the k tiles of one tile of C: the `parts` blocks of a cluster, or `groups` blocks
-// through a workspace. These wait for each other or, where not `cooperative`, leave all to the
-// last.
+// through a workspace (the other number is 1). These wait for each other or, where not
+// `cooperative`, leave all to the last.
 struct SplitShape {
   std::int32_t parts = 1;
   std::int32_t groups = 1;

@@ -3,8 +3,8 @@
 #ifndef AUTOTUNE_KERNELS_GEMM_SPLIT_ARGS_H_
 #define AUTOTUNE_KERNELS_GEMM_SPLIT_ARGS_H_
 
-// k tiles of a part, how many parts have one more, groups of blocks that share a tile of C, and
-// where those leave their sums.
+// k tiles of a part, how many parts have one more, parts that meet in the workspace (1: none do),
+// and where they leave their sums.
 struct SplitArgs {
   int part_steps;
   int longer_parts;

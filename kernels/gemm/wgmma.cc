@@ -298,7 +298,8 @@ class Wgmma final : public GemmTwin {
   ClusterShape cluster(const Config& config) const override {
     return {config.values[kClusterM], config.values[kClusterN]};
   }
-  // Parts of k are all that there is to do at once: more blocks than SMs start as there is room.
+  // Parts of k are all that there is to do at once. Of clusters that add up by themselves, more
+  // than there is room for start later; blocks that wait for others are never more.
   bool persistent(const Config& config) const override { return config.values[kSplitK] == 1; }
 
   SplitShape split(const Config& config, const Problem& problem,
@@ -306,7 +307,7 @@ class Wgmma final : public GemmTwin {
     const Values& v = config.values;
     if (parts_of(v) > 1 || v[kSplitK] == 1) return {parts_of(v)};
     SplitShape shape = workspace_split(v[kSplitK], tiles, ceil_div(problem.k, v[kBlockK]));
-    shape.cooperative = shape.groups > 1;
+    shape.cooperative = true;  // also where one part is left: no grid of such clusters is cut
     return shape;
   }
 

@@ -25,8 +25,8 @@ struct WgmmaArgs {
   TensorMapBytes map_a;
   TensorMapBytes map_b;
   TensorMapBytes map_c;
-  GemmArgs gemm;    // tiles_m and tiles_n count the tiles of a cluster
-  SplitArgs split;  // a group is a cluster
+  GemmArgs gemm;  // tiles_m and tiles_n count the tiles of a cluster
+  SplitArgs split;
 };
 
 // What a gated kernel takes: a longer argument costs every launch.

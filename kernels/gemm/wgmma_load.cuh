@@ -76,7 +76,7 @@ __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& sha
       cluster_wait();
     }
   }
-  if constexpr (kCluster > 1) {  // stay until the other block has said its last to these barriers
+  if constexpr (kCluster > 1) {  // stay until the others have said their last to these barriers
     for (int s = 0; s < STAGES; ++s) {
       barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
       at.advance();

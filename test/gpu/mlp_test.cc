@@ -262,7 +262,8 @@ TEST_CASE("the second kernel of an MLP waits for the first, launch after launch"
         {DType::bf16, kMma + std::string(kJoint) + kMma},
         {DType::bf16, kMma + std::string(kJoint) + kMma + ",split_k=8"},
         {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=64"},
-        {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=128,split_k=16"},
+        {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=64,split_k=4"},
+        {DType::bf16, wgmma + ",block_n=128 + " + wgmma + ",block_n=128,split_k=9"},
         {DType::fp32, kSimt + std::string(kJoint) + kSimt},
         {DType::fp32, kWgmmaFp32 + std::string(kJoint) + kWgmmaFp32}}) {
     const Problem problem = mlp(8, 1024, 2048, dtype, Layout::tn);

@@ -34,6 +34,8 @@ const std::string kConfigs[] = {
     "wgmma:block_m=128,block_n=64,stages=4,consumers=2,cluster_m=2,cluster_n=2,split_k=4",
     "wgmma:block_m=64,block_n=32,stages=5,consumers=1,cluster_m=1,cluster_n=2,split_k=9",
     "wgmma:block_m=192,block_n=96,stages=3,consumers=3,cluster_m=2,cluster_n=1,split_k=2",
+    "wgmma:block_m=64,block_n=64,stages=4,consumers=1,cluster_m=1,cluster_n=4,split_k=3",
+    "wgmma:block_m=64,block_n=32,stages=3,consumers=1,cluster_m=2,cluster_n=4,split_k=2",
     // The sums take more shared memory than the ring.
     "wgmma:block_m=128,block_n=256,block_k=64,stages=2,consumers=2,split_k=2",
     "mma:block_m=32,block_n=32,stages=4,warps_m=2,warps_n=2,split_k=2",

@@ -143,4 +143,17 @@ TEST_CASE("the driver refuses a launch for the resource that is short, before it
   CHECK(verdict->rule == Rule::shared_memory);
   CHECK(verdict->required == limit + 1);
   CHECK(verdict->limit == limit);
+
+  // Blocks that wait for each other, each of which takes an SM.
+  const int sms = bench->gpu().spec.sm_count;
+  plan.smem_bytes = static_cast<std::uint32_t>(limit);
+  plan.cooperative = true;
+  plan.grid = {static_cast<std::uint32_t>(sms), 1, 1};
+  CHECK(!fits.kernel.prepare(plan).value());
+  REQUIRE(fits.kernel.launch(plan, bench->stream()));
+  REQUIRE(bench->synchronize());
+  plan.grid[0] += 1;
+  CHECK(fits.kernel.prepare(plan).value() == Verdict{Rule::co_residency, sms + 1, sms});
+  CHECK_FALSE(fits.kernel.launch(plan, bench->stream()));
+  REQUIRE(bench->synchronize());
 }

@@ -38,6 +38,7 @@ TEST_CASE("rules are hard, of quality, or neither") {
   CHECK_FALSE(is_hard(Rule::structure));
   CHECK_FALSE(is_hard(Rule::excluded));
   CHECK_FALSE(is_hard(Rule::rows));
+  CHECK_FALSE(is_hard(Rule::co_residency));
   CHECK_FALSE(is_hard(Rule::user_cap));
   CHECK(is_hard(Rule::shared_memory));
   CHECK(is_hard(Rule::memory));

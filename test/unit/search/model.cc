@@ -134,6 +134,27 @@ TEST_CASE("rows that begin inside a line of the L2 cost more loads, which a clus
   CHECK(loads(1000, 1, 2) == Approx((32 + 128) * 128 * 1.875));
 }
 
+TEST_CASE("tiles that begin inside a line, and slabs that they fill in part, cost more loads") {
+  const auto loads = [](int block_n, const char* layout) {
+    const auto config =
+        parse_config("wgmma:block_m=64,block_n=" + std::to_string(block_n) +
+                         ",block_k=64,stages=4,consumers=1,pingpong=0,cluster_m=1,cluster_n=1",
+                     *find_family("gemm"));
+    REQUIRE(config);
+    Problem problem = gemm(1024, 1024, 1024);
+    problem.layout = *parse_layout(layout);
+    return config->kernel->work(*config, *checked(problem), device_named(kH200))
+        .load_bytes_per_k_tile;
+  };
+  // Where B is contiguous along k, its rows begin on lines whatever the tile.
+  CHECK(loads(152, "tn") == Approx((64 + 152) * 128));
+  // Along n, 64 columns at a time: 128 take two whole lines of each row. 152 take three, and every
+  // tile begins at another multiple of 16 bytes.
+  CHECK(loads(128, "tt") == Approx((64 + 128) * 128));
+  CHECK(loads(152, "tt") == Approx((64 + 192 * 1.875) * 128));
+  CHECK(loads(96, "tt") == Approx((64 + 128 * 1.5) * 128));  // half of the tiles begin in a line
+}
+
 TEST_CASE("clusters that do not fit beside each other take a second wave") {
   const Problem problem = gemm(512, 256, 65536);  // 16 tiles
   const auto us = [&](const DeviceSpec& device, const char* split) {
