@@ -48,8 +48,16 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
       return fmt::format("too many rows of C: required {}, limit {} (of this config)",
                          verdict.required, verdict.limit);
     case Rule::co_residency:
+      if (verdict.limit == 0) {
+        return fmt::format(
+            "{} blocks that wait for each other: how many SMs their clusters reach at once is not "
+            "known of {} (clustered_sms of its file)",
+            verdict.required, device.name);
+      }
       return fmt::format(
-          "too many blocks that wait for each other: required {}, limit {} ({}, one per SM)",
+          "too many blocks that wait for each other: required {}, limit {} ({}, one on each SM "
+          "that "
+          "their clusters reach at once)",
           verdict.required, verdict.limit, device.name);
     case Rule::user_cap:
       return short_of("shared memory", verdict, " bytes", "--max-smem");

@@ -127,8 +127,11 @@ TEST_CASE("blocks that wait for each other are as many as run at once, one on ea
   // Who leaves the sum to the last one waits for nobody.
   CHECK_FALSE(verdict("mma:block_m=32,block_n=32,warps_m=2,warps_n=2,split_k=16", h200()));
   CHECK(describe(waiting(136, 132), h200()) ==
-        "too many blocks that wait for each other: required 136, limit 132 (NVIDIA H200, one per "
-        "SM)");
+        "too many blocks that wait for each other: required 136, limit 132 (NVIDIA H200, one on "
+        "each SM that their clusters reach at once)");
+  CHECK(describe(waiting(120, 0), unknown) ==
+        "120 blocks that wait for each other: how many SMs their clusters reach at once is not "
+        "known of NVIDIA H200 (clustered_sms of its file)");
 }
 
 TEST_CASE("a rejected config counts under its first rule, and explain sees all of them") {
