@@ -98,10 +98,9 @@ SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_
 }
 
 SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, std::uint64_t workspace) {
-  const std::int64_t parts = std::int64_t{split.parts} * split.groups;
   SplitArgs args{};
-  args.part_steps = static_cast<int>(k_tiles / parts);
-  args.longer_parts = static_cast<int>(k_tiles % parts);
+  args.part_steps = static_cast<int>(k_tiles / split.groups);
+  args.longer_parts = static_cast<int>(k_tiles % split.groups);
   args.groups = split.groups;
   args.of_groups = reciprocal(split.groups);
   args.workspace = reinterpret_cast<void*>(workspace);

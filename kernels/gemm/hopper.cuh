@@ -63,13 +63,9 @@ __device__ __forceinline__ u32 cluster_rank() {
   return rank;
 }
 
-__device__ __forceinline__ void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
-}
-
-// The same for those that brought nothing but barriers behind barrier_init_fence(): the one above
+// For those that brought nothing but barriers behind barrier_init_fence(): without `relaxed` it
 // waits until all that its thread wrote is seen by the whole GPU.
-__device__ __forceinline__ void cluster_arrive_relaxed() {
+__device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
 }
 
@@ -84,19 +80,13 @@ __device__ __forceinline__ u32 cluster_address(u32 address, u32 rank) {
   return there;
 }
 
-__device__ __forceinline__ float4 load_cluster_floats(u32 there) {
-  float4 v;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];\n"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(there)
-               : "memory");
-  return v;
-}
-
-__device__ __forceinline__ void store_shared_floats(u32 address, float4 v) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "f"(v.x), "f"(v.y),
-               "f"(v.z), "f"(v.w)
-               : "memory");
+// Writes to another block's shared memory, whose barrier hears of the bytes when they are there.
+__device__ __forceinline__ void give_floats(u32 there, float4 v, u32 barrier_there) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];\n" ::"r"(there),
+      "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(barrier_there)
+      : "memory");
 }
 
 __device__ __forceinline__ void prefetch_map(const TensorMapBytes& map) {
@@ -147,11 +137,6 @@ __device__ __forceinline__ void tma_store_wait() {
 // Orders this thread's writes to shared memory before what the copy engine reads next.
 __device__ __forceinline__ void fence_async_proxy() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
-}
-
-// And its reads of other blocks' shared memory before what their copy engines write there.
-__device__ __forceinline__ void fence_async_proxy_cluster() {
-  asm volatile("fence.proxy.async.shared::cluster;\n" ::: "memory");
 }
 
 template <int kRegisters>

@@ -70,9 +70,9 @@ std::int32_t parts_of(const Values& v) {
 }
 // Columns of C that one of them stores.
 std::int64_t slice_columns(const Values& v) { return v[kBlockN] / parts_of(v); }
-// A cluster's accumulators, through which the blocks add up.
-std::int64_t sum_bytes(const Values& v) {
-  return parts_of(v) > 1 ? std::int64_t{v[kBlockM]} * v[kBlockN] * 4 : 0;
+// What the other blocks of a cluster have of this one's slice.
+std::int64_t given_bytes(const Values& v) {
+  return (parts_of(v) - 1) * v[kBlockM] * slice_columns(v) * 4;
 }
 
 SlabTile tile_of(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
@@ -153,21 +153,19 @@ std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
   return best;
 }
 
-// Shared memory: the ring of stages, each A then B, and in its place the accumulators that a
-// cluster adds up when all k tiles are done; two buffers of 16 rows per consumer warp for the
-// stores; barriers: two per stage, two for pingpong's turns.
+// Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
+// the stores; where a cluster's blocks share k, what the others give; barriers: two per stage, two
+// for pingpong's turns, two per consumer warp for what is given.
 struct SmemLayout {
   std::int64_t a_bytes;
   std::int64_t b_bytes;
   std::int64_t ring_bytes;
-  std::int64_t sum_bytes;
+  std::int64_t given_bytes;
   std::int64_t chunk;
   std::int64_t store_bytes;  // of one buffer
   std::int64_t stores_bytes;
-  std::int64_t barrier_bytes;
-  std::int64_t total() const {
-    return std::max(ring_bytes, sum_bytes) + stores_bytes + barrier_bytes;
-  }
+  std::int64_t barriers;
+  std::int64_t total() const { return ring_bytes + stores_bytes + given_bytes + 8 * barriers; }
 };
 
 SmemLayout layout_of(const Values& v, const KernelTraits& t) {
@@ -175,11 +173,11 @@ SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   l.a_bytes = tile_a(v, t).bytes();
   l.b_bytes = tile_b(v, t).bytes();
   l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
-  l.sum_bytes = sum_bytes(v);
+  l.given_bytes = given_bytes(v);
   l.chunk = chunk_columns(v, t);
   l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
   l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
-  l.barrier_bytes = 8 * (2 * v[kStages] + 2);
+  l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
   return l;
 }
 
@@ -237,13 +235,13 @@ class Wgmma final : public GemmTwin {
          fmt::format("{} warps x 2 x 16 rows x {} columns x {} bytes", 4 * v[kConsumers], l.chunk,
                      storage_bytes(traits.out_dtype)),
          l.stores_bytes},
-        {"barriers", fmt::format("(2 x {} stages + 2) x 8 bytes", v[kStages]), l.barrier_bytes},
+        {"barriers", fmt::format("{} x 8 bytes", l.barriers), 8 * l.barriers},
     };
-    if (l.sum_bytes > 0) {
-      terms.push_back({"sums",
-                       fmt::format("{} x {} x 4 bytes, beyond the pipeline that they follow",
-                                   v[kBlockM], v[kBlockN]),
-                       std::max<std::int64_t>(0, l.sum_bytes - l.ring_bytes)});
+    if (l.given_bytes > 0) {
+      terms.push_back({"other parts",
+                       fmt::format("{} x {} rows x {} columns x 4 bytes", parts_of(v) - 1,
+                                   v[kBlockM], slice_columns(v)),
+                       l.given_bytes});
     }
     terms.push_back({"total", "", l.total()});
     return terms;
@@ -290,8 +288,9 @@ class Wgmma final : public GemmTwin {
     }
     needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
     needs.wgmma_columns = columns(v, traits);
-    // The cluster's own takes their place, but where consumers add up parts of k.
-    if (cluster(config).blocks() > 1 && v[kSplitK] == 1) needs.barriers = 0;
+    // The cluster's own takes their place, but where consumers add up parts in the workspace.
+    const bool in_workspace = v[kSplitK] > parts_of(v);
+    if (!in_workspace && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     return needs;
   }
 
@@ -328,7 +327,6 @@ class Wgmma final : public GemmTwin {
             {"SMEM_B_BYTES", std::to_string(l.b_bytes)},
             {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
             {"SMEM_STORE_BYTES", std::to_string(l.store_bytes)},
-            {"SMEM_SUM_BYTES", std::to_string(l.sum_bytes)},
             {"CHUNK_N", std::to_string(l.chunk)},
             {"SPLIT_PARTS", std::to_string(parts_of(v))},
             {"MARK_BYTES", std::to_string(kWorkspaceMarkBytes)},

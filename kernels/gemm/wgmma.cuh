@@ -12,6 +12,7 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
   const StageRelease release(place);
   StoreBuffer(&buffers)[2] = shared.stores[consumer * 4 + warp];
   u32 half = 0;  // of the warp's store buffers
+  Exchange exchange(shared);
   RingPosition at{0, 0};
   u32 id = first_unit();
   const u32 stride = next_unit();
@@ -33,9 +34,10 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
     if (PINGPONG) at.advance(unit.count);
     if (GATED && id + stride >= units) admit_launch_behind(args.gemm);
 
-    store_tile(buffers, half, acc, args, shared, unit, unit.row + first_row + warp * 16);
+    store_tile(buffers, half, acc, args, exchange, unit, unit.row + first_row + warp * 16);
   }
   if (threadIdx.x % 32 == 0) tma_store_wait<0>();
+  exchange.wait_until_read();
 }
 
 #if GATED
@@ -71,21 +73,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     open_ring(args, shared, place, k_tiles);
     set_up_barriers(shared);
   }
-  if constexpr (kCluster > 1) {  // copies arrive at the barriers of other blocks
+  if constexpr (kMeets) {  // others speak to this block's barriers
     __syncwarp();
-    cluster_arrive_relaxed();
-    cluster_wait();
+    cluster_arrive();
   }
+  if constexpr (kCluster > 1) cluster_wait();
   if (warpgroup == 0) {
     if constexpr (PRODUCER_REGISTERS > 0) give_registers<PRODUCER_REGISTERS>();
-    if (kCluster == 1 && threadIdx.x < 32) {  // only the consumers wait for the barriers
+    if (!kMeets && threadIdx.x < 32) {  // only the consumers wait for the barriers
       __syncwarp();
       block_arrive<32 + CONSUMERS * 128>();
     }
-    if (kParts > 1 || threadIdx.x == 0) produce(args, shared, place, units, k_tiles);
+    if (threadIdx.x == 0) produce(args, shared, place, units, k_tiles);
+    if constexpr (kParts > 1) {
+      __syncwarp();
+      cluster_wait();
+    }
   } else {
     if constexpr (CONSUMER_REGISTERS > 0) take_registers<CONSUMER_REGISTERS>();
-    if constexpr (kCluster == 1) block_wait<32 + CONSUMERS * 128>();
+    if constexpr (!kMeets) block_wait<32 + CONSUMERS * 128>();
+    if constexpr (kParts > 1) cluster_wait();
     consume(args, shared, place, units, k_tiles, warpgroup - 1);
   }
 }

@@ -51,30 +51,20 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
   }
 }
 
-// All loads but those that opened the ring, by thread 0. The others come along where the cluster
-// meets.
+// All loads but those that opened the ring.
 __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
                                         ClusterPlace place, u32 units, int k_tiles) {
   int step = min(unit_of(first_unit(), args, place, k_tiles).count, kOpening);
   RingPosition at{0, 1};  // the first pass waits for nobody
   at.advance(u32(step));
   for (u32 id = first_unit(); id < units; id += next_unit()) {
-    if (kParts == 1 || threadIdx.x == 0) {
-      const Unit unit = unit_of(id, args, place, k_tiles);
-      for (; step < unit.count; ++step) {
-        barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-        load_stage<false>(args, shared, place, at.stage, unit, step);
-        at.advance();
-      }
-      step = 0;
+    const Unit unit = unit_of(id, args, place, k_tiles);
+    for (; step < unit.count; ++step) {
+      barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
+      load_stage<false>(args, shared, place, at.stage, unit, step);
+      at.advance();
     }
-    if constexpr (kParts > 1) {  // the sums lie where the ring was, from the first to the second
-      __syncwarp();
-      cluster_arrive();
-      cluster_wait();
-      cluster_arrive();
-      cluster_wait();
-    }
+    step = 0;
   }
   if constexpr (kCluster > 1) {  // stay until the others have said their last to these barriers
     for (int s = 0; s < STAGES; ++s) {

@@ -1,66 +1,120 @@
 // Split k: the sum of all parts of a tile of C, always in the same order. Either the parts are the
-// blocks of a cluster, which read each other's accumulators and add up a slice of columns each; or
-// they are blocks of their own, which share loads in a cluster with other tiles' or do not: they
-// meet in the workspace (split.cuh) and add up a share of the tile each.
+// blocks of a cluster, which give each other what they have of a slice of columns each; or they are
+// blocks of their own, which share loads in a cluster with other tiles' or do not: they meet in the
+// workspace (split.cuh) and add up a share of the tile each.
 //
 // In both places a thread's accumulators lie in pieces of four, beside those of its neighbours, so
 // that whoever reads one finds its places of C.
 
 constexpr int kPieces = BLOCK_N / 8;  // of a thread, per instruction along m
-constexpr int kSlicePieces = kSliceN / 8;
-constexpr u32 kPieceStride = CONSUMERS * 128 * 16;  // bytes from one of its pieces to the next
 static_assert(kSlicePieces * kParts == kPieces, "slices are whole pieces");
-static_assert(kSumBytes == 0 || kSumBytes == kTilesM * kPieces * kPieceStride, "sums");
 
-// Rows past the end of C are neither exchanged nor stored: often most of a tile. One warp's rows
-// of an instruction are 16 from `row` on.
+// Rows past the end of C are not exchanged: often most of a tile. One warp's rows of an instruction
+// are 16 from `row` on.
 __device__ __forceinline__ bool has_rows(const WgmmaArgs& args, int row, int t) {
   return exists(row + t * 64, args.gemm.m);
 }
 
-// Adds this block's slice over the cluster. Each begins with its own part and goes round from
-// there, so that no block is read by all at once. The cluster must meet once more before shared
-// memory serves anything else: the caller waits for that.
-__device__ __forceinline__ void add_cluster(float (&slice)[kTilesM][kSliceAccumulators],
-                                            const float (&acc)[kTilesM][kAccumulators],
-                                            const WgmmaArgs& args, SharedMemory& shared, int row) {
-  const u32 mine = shared_address(&shared.sums) + (threadIdx.x - 128) * 16;
-  block_wait<CONSUMERS * 128>();  // no consumer reads the ring any more
+#if SPLIT_PARTS > 1
+// A consumer warp's dealings with the warps at its place in the other blocks of the cluster, which
+// have the same rows and columns of the other parts. Each writes what it has of another's slice
+// into that one's shared memory; nobody waits for a whole block.
+class Exchange {
+ public:
+  __device__ __forceinline__ Exchange(SharedMemory& shared)
+      : given_(shared.given[threadIdx.x / 32 - 4]),
+        landed_(shared_address(&shared.given_barriers[threadIdx.x / 32 - 4].landed)),
+        read_(shared_address(&shared.given_barriers[threadIdx.x / 32 - 4].read)),
+        rank_(int(cluster_rank())) {}
+
+  // This block's slice of the sum over all parts: its own first, then as they follow it in rank.
+  // There must be rows: only those who wait for what this warp gives are behind it for certain.
+  __device__ __forceinline__ void add(float (&slice)[kTilesM][kSliceAccumulators],
+                                      const float (&acc)[kTilesM][kAccumulators],
+                                      const WgmmaArgs& args, int row) {
+    const u32 lane = threadIdx.x % 32;
+    wait_until_read();
 #pragma unroll
-  for (int t = 0; t < kTilesM; ++t) {
-    if (!has_rows(args, row, t)) continue;
-#pragma unroll
-    for (int p = 0; p < kPieces; ++p) {
-      const float* piece = &acc[t][p * 4];
-      store_shared_floats(mine + (t * kPieces + p) * kPieceStride,
-                          float4{piece[0], piece[1], piece[2], piece[3]});
+    for (int part = 0; part < kParts; ++part) {
+      if (part == rank_) {
+        keep(part, acc, slice);
+      } else {
+        give(part, acc, args, row);
+      }
     }
-  }
-  cluster_arrive();
-  cluster_wait();
-  const u32 rank = cluster_rank();
-  clear(slice);
-  u32 theirs[kParts];
+    if (lane == 0) {
+      u32 bytes = 0;
 #pragma unroll
-  for (int i = 0; i < kParts; ++i) {
-    const u32 part = rank + i < kParts ? rank + i : rank + i - kParts;
-    theirs[i] = cluster_address(mine, part) + rank * kSlicePieces * kPieceStride;
-  }
+      for (int t = 0; t < kTilesM; ++t) {
+        if (has_rows(args, row, t)) bytes += (kParts - 1) * u32(sizeof(given_.pieces[0][0]));
+      }
+      barrier_expect(landed_, bytes);
+    }
+    barrier_wait(landed_, parity_);
+    parity_ ^= 1;
 #pragma unroll
-  for (int t = 0; t < kTilesM; ++t) {
-    if (!has_rows(args, row, t)) continue;
+    for (int i = 0; i < kParts - 1; ++i) {
 #pragma unroll
-    for (int p = 0; p < kSlicePieces; ++p) {
+      for (int t = 0; t < kTilesM; ++t) {
+        if (!has_rows(args, row, t)) continue;
 #pragma unroll
-      for (int i = 0; i < kParts; ++i) {
-        add_piece(&slice[t][p * 4],
-                  load_cluster_floats(theirs[i] + (t * kPieces + p) * kPieceStride));
+        for (int p = 0; p < kSlicePieces; ++p) {
+          add_piece(&slice[t][p * 4], given_.pieces[i][t][p][lane]);
+        }
       }
     }
   }
-  fence_async_proxy_cluster();  // the copy engine may be the next to write there
-  cluster_arrive();
-}
+
+  // The others may give again. Behind the last use of what add() read.
+  __device__ __forceinline__ void release() {
+    __syncwarp();
+    const int lane = int(threadIdx.x % 32);
+    if (lane < kParts - 1) {
+      const int part = rank_ + 1 + lane;
+      barrier_arrive_at(read_, part < kParts ? part : part - kParts);
+    }
+  }
+
+  // Before this block gives again, or ends: the others speak to its barriers until then.
+  __device__ __forceinline__ void wait_until_read() { barrier_wait(read_, parity_ ^ 1); }
+
+ private:
+  __device__ __forceinline__ void keep(int part, const float (&acc)[kTilesM][kAccumulators],
+                                       float (&slice)[kTilesM][kSliceAccumulators]) {
+#pragma unroll
+    for (int t = 0; t < kTilesM; ++t) {
+#pragma unroll
+      for (int r = 0; r < kSliceAccumulators; ++r) {
+        slice[t][r] = acc[t][part * kSliceAccumulators + r];
+      }
+    }
+  }
+
+  __device__ __forceinline__ void give(int part, const float (&acc)[kTilesM][kAccumulators],
+                                       const WgmmaArgs& args, int row) {
+    const int place = rank_ > part ? rank_ - part : rank_ - part + kParts;  // from 1 on
+    const u32 there =
+        cluster_address(shared_address(&given_.pieces[place - 1][0][0][threadIdx.x % 32]), part);
+    const u32 landed = cluster_address(landed_, part);
+#pragma unroll
+    for (int t = 0; t < kTilesM; ++t) {
+      if (!has_rows(args, row, t)) continue;
+#pragma unroll
+      for (int p = 0; p < kSlicePieces; ++p) {
+        const float* piece = &acc[t][(part * kSlicePieces + p) * 4];
+        give_floats(there + (t * kSlicePieces + p) * u32(sizeof(given_.pieces[0][0][0])),
+                    float4{piece[0], piece[1], piece[2], piece[3]}, landed);
+      }
+    }
+  }
+
+  Given& given_;
+  u32 landed_;
+  u32 read_;
+  int rank_;
+  u32 parity_ = 0;
+};
+#endif
 
 // Two neighbours of a row of C, where they exist.
 __device__ __forceinline__ void store_pair(const GemmArgs& args, int row, int col, float2 v) {
@@ -130,23 +184,32 @@ __device__ __forceinline__ void store_share(const float (&acc)[kTilesM][kAccumul
   }
 }
 
+#if SPLIT_PARTS == 1
+// Its cluster's parts, which have nothing to say to each other.
+struct Exchange {
+  __device__ __forceinline__ explicit Exchange(SharedMemory&) {}
+  __device__ __forceinline__ void wait_until_read() {}
+};
+#endif
+
 // Rows of C from this block's accumulators: all there is to them, or a part of the sum.
-template <int kCount>
 __device__ __forceinline__ void store_tile(StoreBuffer (&buffers)[2], u32& half,
-                                           float (&acc)[kTilesM][kCount], const WgmmaArgs& args,
-                                           SharedMemory& shared, const Unit& unit, int row) {
-  if constexpr (SPLIT_K == 1) {
+                                           float (&acc)[kTilesM][kAccumulators],
+                                           const WgmmaArgs& args, Exchange& exchange,
+                                           const Unit& unit, int row) {
+#if SPLIT_PARTS > 1
+  if (!has_rows(args, row, 0)) return;  // nor has any warp that it would speak to
+  float slice[kTilesM][kSliceAccumulators];
+  exchange.add(slice, acc, args, row);
+  store_rows(buffers, half, slice, args, row, unit.col + int(cluster_rank()) * kSliceN);
+  exchange.release();
+#elif SPLIT_K > 1
+  if (args.split.groups > 1) {
+    store_share(acc, args, unit, row);
+  } else {  // k is too short for more: there is no workspace
     store_rows(buffers, half, acc, args, row, unit.col);
-  } else if constexpr (kParts == 1) {
-    if (args.split.groups > 1) {
-      store_share(acc, args, unit, row);
-    } else {  // k is too short for more: there is no workspace
-      store_rows(buffers, half, acc, args, row, unit.col);
-    }
-  } else {
-    float slice[kTilesM][kSliceAccumulators];
-    add_cluster(slice, acc, args, shared, row);
-    store_rows(buffers, half, slice, args, row, unit.col + int(cluster_rank()) * kSliceN);
-    cluster_wait();
   }
+#else
+  store_rows(buffers, half, acc, args, row, unit.col);
+#endif
 }

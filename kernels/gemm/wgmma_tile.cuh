@@ -12,6 +12,7 @@ constexpr int kParts = SPLIT_PARTS;
 constexpr bool kGrouped = SPLIT_K > kParts;  // clusters meet in the workspace
 static_assert(kCluster == 1 || kParts == 1, "a cluster shares loads or k");
 static_assert(kParts == 1 || kParts == SPLIT_K, "a cluster shares all of k");
+constexpr bool kMeets = kCluster * kParts > 1;  // a cluster, before its blocks do anything
 constexpr int kConsumerRows = PINGPONG ? BLOCK_M : BLOCK_M / CONSUMERS;
 constexpr int kTilesM = kConsumerRows / 64;  // instructions along m
 // One instruction multiplies with the columns of all weights, the gates first: of C's columns c the
@@ -42,18 +43,33 @@ struct StoreBuffer {
   u8 rows[16][kChunkBytes];
 };
 
-// What a cluster's parts add up, once the ring is empty.
-constexpr int kSumBytes = kParts > 1 ? BLOCK_M* BLOCK_N * 4 : 0;
+constexpr int kSlicePieces = kSliceN / 8;  // of a thread, per instruction along m
+
+#if SPLIT_PARTS > 1
+// What one warp is given of its slice by the other parts of the cluster.
+struct Given {
+  float4 pieces[kParts - 1][kTilesM][kSlicePieces][32];
+};
+
+// And how it and the warps at its place in the other blocks know of it.
+struct GivenBarriers {
+  u64 landed;  // all that the others give is here
+  u64 read;    // they have read what this warp gave them
+};
+#endif
 
 struct SharedMemory {
-  union {
-    Stage stages[STAGES];
-    u8 sums[kSumBytes > 0 ? kSumBytes : 1];
-  };
+  Stage stages[STAGES];
   StoreBuffer stores[CONSUMERS * 4][2];  // two per warp: one is filled while the other is stored
+#if SPLIT_PARTS > 1
+  Given given[CONSUMERS * 4];
+#endif
   u64 full[STAGES];
   u64 empty[STAGES];
   u64 turn[2];  // pingpong: the other consumer has all of its tile's stages
+#if SPLIT_PARTS > 1
+  GivenBarriers given_barriers[CONSUMERS * 4];
+#endif
 };
 
 // Those that the first loads need, by one thread.
@@ -72,13 +88,19 @@ __device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
   }
   barrier_init(shared_address(&shared.turn[0]), 1);
   barrier_init(shared_address(&shared.turn[1]), 1);
+#if SPLIT_PARTS > 1
+#pragma unroll
+  for (int w = 0; w < CONSUMERS * 4; ++w) {
+    barrier_init(shared_address(&shared.given_barriers[w].landed), 1);
+    barrier_init(shared_address(&shared.given_barriers[w].read), kParts - 1);
+  }
+#endif
   barrier_init_fence();
 }
 
 static_assert(sizeof(TileA) == SMEM_A_BYTES, "A tile");
 static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
 static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
-static_assert(kSumBytes == SMEM_SUM_BYTES, "sums");
 static_assert(sizeof(StoreBuffer) == SMEM_STORE_BYTES, "store buffer");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
 
@@ -114,14 +136,17 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, Cluste
   const TileIndex tile = tile_of(unit.id, args.gemm);
   unit.row = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
   unit.col = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
+  // Where there are fewer k tiles than parts, the others load one past the end: zeros.
   if constexpr (SPLIT_K == 1) {
     unit.first = 0;
     unit.count = k_tiles;
+  } else if constexpr (kParts > 1) {  // not out of a further line of the argument
+    const int part = int(cluster_rank());
+    unit.first = part * (k_tiles / kParts) + min(part, k_tiles % kParts);
+    unit.count = max(k_tiles / kParts + (part < k_tiles % kParts), 1);
   } else {
-    const int part = kParts > 1 ? int(cluster_rank()) : unit.group;
-    unit.first = part * args.split.part_steps + min(part, args.split.longer_parts);
-    // Where there are fewer k tiles than parts, the others load one past the end: zeros.
-    unit.count = max(args.split.part_steps + (part < args.split.longer_parts), 1);
+    unit.first = unit.group * args.split.part_steps + min(unit.group, args.split.longer_parts);
+    unit.count = max(args.split.part_steps + (unit.group < args.split.longer_parts), 1);
   }
   return unit;
 }

@@ -118,18 +118,18 @@ CompileReply compile(const CompileRequest& request) {
   reply.seconds = 0.01;
   reply.cubin = "cubin of " + request.entry + " " + request.arch + "\n" + definitions;
   reply.actual.registers = 100;
-  bool split = false;
+  int parts = 1;
+  int parts_of_cluster = 1;
   for (const auto& [name, value] : request.definitions) {
     if (name == "THREADS") reply.actual.max_threads = std::atoi(value.c_str());
-    if (name == "SPLIT_K") split = value != "1";
+    if (name == "SPLIT_K") parts = std::atoi(value.c_str());
+    if (name == "SPLIT_PARTS") parts_of_cluster = std::atoi(value.c_str());
     if (name == "CLUSTER_M" || name == "CLUSTER_N")
       reply.actual.cluster *= std::atoi(value.c_str());
   }
   // As the GEMM kernels have them.
-  reply.actual.barriers = reply.actual.cluster > 1 && !split ? 0 : 1;
-  for (const auto& [name, value] : request.definitions) {
-    if (name == "SPLIT_PARTS") reply.actual.cluster *= std::atoi(value.c_str());
-  }
+  reply.actual.cluster *= parts_of_cluster;
+  reply.actual.barriers = reply.actual.cluster > 1 && parts == parts_of_cluster ? 0 : 1;
   if (reply.actual.max_threads > 512) reply.actual.registers = 64;  // 1024 x 64 fill an SM
   if (word == "fail") {
     reply.outcome = Outcome::compile_failed;

@@ -125,8 +125,8 @@ void check_parts(const std::string& text, const Problem& problem, int split,
   CHECK(parts == work.cluster_k * args.groups);
   CHECK(parts <= split);
   CHECK(needs_of(text, problem).grid == parts);
-  CHECK(args.part_steps * parts + args.longer_parts == work.k_tiles);
-  CHECK(args.longer_parts < parts);
+  CHECK(args.part_steps * args.groups + args.longer_parts == work.k_tiles);
+  CHECK(args.longer_parts < args.groups);
   CHECK((args.part_steps > 0 || args.groups == 1));
   CHECK((needs_of(text, problem).workspace_bytes > 0) == (args.groups > 1));
 }
@@ -174,7 +174,7 @@ TEST_CASE("what splits k takes no turns, and in a cluster stores whole pieces of
   CHECK(broken_by(tile + "split_k=2,pingpong=1") == "split_turns");
 }
 
-TEST_CASE("the sums lie where the ring was, and take more room where it is smaller") {
+TEST_CASE("parts in a cluster have room for what the others give, and barriers for it") {
   const auto smem = [](const std::string& rest) {
     return needs_of("wgmma:block_m=128,block_n=256,block_k=64,consumers=2," + rest,
                     deep(128, 256, 4096))
@@ -183,9 +183,11 @@ TEST_CASE("the sums lie where the ring was, and take more room where it is small
   const std::int64_t ring = 2 * (128 + 256) * 128;
   const std::int64_t rest = 8 * 2 * 16 * 128 + 8 * 6;  // store buffers and barriers
   CHECK(smem("stages=2,split_k=1") == ring + rest);
-  CHECK(smem("stages=2,split_k=2") == 128 * 256 * 4 + rest);
+  const std::int64_t barriers = 8 * 2 * 8;  // two for each of 8 warps
+  CHECK(smem("stages=2,split_k=2") == ring + rest + 128 * 128 * 4 + barriers);
+  CHECK(smem("stages=2,split_k=4") == ring + rest + 3 * 128 * 64 * 4 + barriers);
   CHECK(smem("stages=2,split_k=9") == ring + rest);  // every part by itself
-  CHECK(smem("stages=4,split_k=2") == 2 * ring + rest + 8 * 4);
+  CHECK(smem("stages=2,split_k=2,cluster_n=2") == ring + rest);
   const Config config = config_of("wgmma:block_m=128,block_n=256,block_k=64,stages=2,split_k=2");
   const std::vector<Term> terms = config.kernel->smem_terms(config, KernelTraits{});
   std::int64_t sum = 0;
