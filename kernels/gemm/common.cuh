@@ -107,41 +107,6 @@ __device__ __forceinline__ void store_shared_16(u32 shared, uint4 value) {
                : "memory");
 }
 
-// Reads up to 16 bytes element by element, zero past `valid`: rows that no wider load may touch.
-__device__ __forceinline__ uint4 load_elements(const void* global, int valid) {
-  u32 words[4] = {0, 0, 0, 0};
-  if constexpr (kElementBytes == 2) {
-    const u16* source = static_cast<const u16*>(global);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (i * 2 < valid) words[i / 2] |= u32(source[i]) << (16 * (i % 2));
-    }
-  } else {
-    const u32* source = static_cast<const u32*>(global);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (i * 4 < valid) words[i] = source[i];
-    }
-  }
-  return uint4{words[0], words[1], words[2], words[3]};
-}
-
-// Moves one 16-byte chunk to shared memory by the widest way that `kAlign` permits.
-template <int kAlign>
-__device__ __forceinline__ void copy_chunk(u32 shared, const void* global, int valid) {
-  if constexpr (HAS_CP_ASYNC && kAlign >= 4) {
-#pragma unroll
-    for (int i = 0; i < 16; i += kAlign) {
-      const int part = min(max(valid - i, 0), kAlign);
-      cp_async<kAlign>(shared + i, static_cast<const char*>(global) + (part > 0 ? i : 0), part);
-    }
-  } else if (kAlign == 16 && valid == 16) {
-    store_shared_16(shared, *static_cast<const uint4*>(global));
-  } else {
-    store_shared_16(shared, load_elements(global, valid));
-  }
-}
-
 __device__ __forceinline__ u16 to_half_bits(float value) {
   u16 bits;
   if constexpr (OUT_DTYPE == DTYPE_BF16) {
@@ -180,5 +145,39 @@ __device__ __forceinline__ void store_output(void* c, i64 index, float value) {
     static_cast<u16*>(c)[index] = to_half_bits(value);
   } else {
     static_cast<float*>(c)[index] = value;
+  }
+}
+
+template <int kBytes>
+struct VectorOf {
+  typedef u16 Type;
+};
+template <>
+struct VectorOf<4> {
+  typedef u32 Type;
+};
+template <>
+struct VectorOf<8> {
+  typedef uint2 Type;
+};
+template <>
+struct VectorOf<16> {
+  typedef uint4 Type;
+};
+
+// As many bytes of a row of C as its rows are aligned to.
+constexpr int kPieceElements = ALIGN_C / kOutBytes;
+
+// Such a piece out of shared memory, or its first `left` elements where the row ends sooner.
+__device__ __forceinline__ void store_piece(void* target, const u8* source, int left) {
+  if (left >= kPieceElements) {
+    typedef VectorOf<ALIGN_C>::Type Piece;
+    *static_cast<Piece*>(target) = *reinterpret_cast<const Piece*>(source);
+    return;
+  }
+  typedef VectorOf<kOutBytes>::Type Element;
+#pragma unroll
+  for (int i = 0; i < kPieceElements - 1; ++i) {
+    if (i < left) static_cast<Element*>(target)[i] = reinterpret_cast<const Element*>(source)[i];
   }
 }

@@ -147,12 +147,16 @@ constexpr std::int32_t kBaseLive = 27;
 constexpr std::int32_t kBaseLiveParts = 56;
 constexpr std::int32_t kBaseLiveOneStep = 32;
 
+// Where rows begin anywhere, four chunks at once are loaded through registers.
+constexpr std::int32_t kRaggedRegisters = 24;
+
 std::int32_t registers_per_copy(const KernelTraits& t) { return t.dtype == DType::fp32 ? 6 : 4; }
 
 std::int32_t estimate(const Values& v, const KernelTraits& t) {
   const Registers r = registers_of(v, t);
   return static_cast<std::int32_t>(r.accumulators + r.fragments + r.parts) +
-         registers_per_copy(t) * copies_per_thread(v, t) + kBaseRegisters;
+         registers_per_copy(t) * copies_per_thread(v, t) + kBaseRegisters +
+         (std::min(t.align_a, t.align_b) < 4 ? kRaggedRegisters : 0);
 }
 std::int32_t live(const Values& v, const KernelTraits& t) {
   const Registers r = registers_of(v, t);
@@ -162,6 +166,13 @@ std::int32_t live(const Values& v, const KernelTraits& t) {
            (one_step ? kBaseLiveOneStep : kBaseLiveParts);
   }
   return static_cast<std::int32_t>(r.accumulators) + fragment_registers(v, t) * 8 / 5 + kBaseLive;
+}
+
+// Bytes of a tile per instruction that loads them. What cannot go straight into shared memory comes
+// in two aligned pieces of 16 bytes for as many that begin anywhere.
+std::int32_t copy_bytes(std::int32_t align, const DeviceSpec& device) {
+  if (align == 16 || (align >= 4 && device.limits.has(Feature::cp_async))) return align;
+  return 8;
 }
 
 // Of a rate for bf16, what is left for fp32: six products take the place of one, and on small warp
@@ -281,8 +292,9 @@ class Mma final : public GemmTwin {
     const double k_bytes = static_cast<double>(v[kBlockK] * element(traits));
     const double warp_reads = static_cast<double>(warp_m(v) + columns(v, traits)) * k_bytes;
     work.smem_bytes_per_k_tile = work.warps * warp_reads + work.load_bytes_per_k_tile;
-    const double pieces_a = v[kBlockM] * k_bytes / traits.align_a;
-    const double pieces_b = v[kBlockN] * weights(traits) * k_bytes / traits.align_b;
+    const double pieces_a = v[kBlockM] * k_bytes / copy_bytes(traits.align_a, device);
+    const double pieces_b =
+        v[kBlockN] * weights(traits) * k_bytes / copy_bytes(traits.align_b, device);
     work.load_instructions_per_k_tile = (pieces_a + pieces_b) / threads_of(v);
   }
 

@@ -28,9 +28,9 @@ __device__ __forceinline__ void compute(const Args& args, const Unit& unit, u8* 
   const i64 tile_col = i64(tile.n) * BLOCK_N;
   const u32 ring = shared_address(smem);
 
-  Loader<A_K_MAJOR, BLOCK_M, ALIGN_A> load_a(args.a, args.lda, int(tile_row), args.m);
-  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_b(args.b, args.ldb, int(tile_col), args.n);
-  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_up(args.up, args.ldb, int(tile_col), args.n);
+  Loader<A_K_MAJOR, BLOCK_M, ALIGN_A> load_a(args.a, args.lda, int(tile_row), args.m, args.k);
+  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_b(args.b, args.ldb, int(tile_col), args.n, args.k);
+  Loader<B_K_MAJOR, BLOCK_N, ALIGN_B> load_up(args.up, args.ldb, int(tile_col), args.n, args.k);
   load_a.skip(unit.first);
   load_b.skip(unit.first);
   load_up.skip(unit.first);
@@ -55,7 +55,9 @@ __device__ __forceinline__ void compute(const Args& args, const Unit& unit, u8* 
 #pragma unroll
   for (int i = 0; i < kTilesM; ++i) clear(acc[i]);
 
-#pragma unroll
+  // Once, where a load is long: through registers.
+  constexpr bool kCopies = load_a.kAsynchronous && load_b.kAsynchronous;
+#pragma unroll(kCopies ? STAGES - 1 : 1)
   for (int s = 0; s < STAGES - 1; ++s) load_next();
   cp_async_wait<STAGES - 2>();
   __syncthreads();

@@ -56,21 +56,11 @@ __device__ __forceinline__ void stage_exact(WarpBuffer& buffer, const GemmArgs& 
   }
 }
 
-template <typename Vector>
-__device__ __forceinline__ void store_pieces(char* target, const u8* source, int bytes) {
-#pragma unroll
-  for (int i = 0; i < 16; i += int(sizeof(Vector))) {
-    if (i + int(sizeof(Vector)) <= bytes) {
-      *reinterpret_cast<Vector*>(target + i) = *reinterpret_cast<const Vector*>(source + i);
-    }
-  }
-}
-
-// The warp's buffer to C, in pieces as wide as C's rows are aligned; ragged ends by element.
+// The warp's buffer to C, in pieces as wide as C's rows are aligned, beside each other in
+// neighbouring lanes; ragged ends by element.
 __device__ __forceinline__ void store_strip(const WarpBuffer& buffer, const GemmArgs& args,
                                             i64 row0, int rows_left, i64 col0, int cols_left) {
-  constexpr int kPieces = kWarpN * kOutBytes / 16;  // per row
-  constexpr int kPieceElements = 16 / kOutBytes;
+  constexpr int kPieces = kWarpN / kPieceElements;  // per row
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int p = 0; p < 16 * kPieces; p += 32) {
@@ -81,16 +71,7 @@ __device__ __forceinline__ void store_strip(const WarpBuffer& buffer, const Gemm
       const u8* source = buffer.rows[row] + col * kOutBytes;
       char* target =
           static_cast<char*>(args.c) + ((row0 + row) * args.ldc + col0 + col) * kOutBytes;
-      const int bytes = min((cols_left - col) * kOutBytes, 16);
-      if (ALIGN_C == 16 && bytes == 16) {
-        store_pieces<uint4>(target, source, bytes);
-      } else if (ALIGN_C == 8 && bytes == 16) {
-        store_pieces<uint2>(target, source, bytes);
-      } else if (kOutBytes == 4) {
-        store_pieces<u32>(target, source, bytes);
-      } else {
-        store_pieces<u16>(target, source, bytes);
-      }
+      store_piece(target, source, cols_left - col);
     }
   }
 }

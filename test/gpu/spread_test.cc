@@ -39,3 +39,24 @@ TEST_CASE("stores of C that lie over each other leave every column right", "[spr
   }
   batch.check();
 }
+
+TEST_CASE("rows that begin anywhere are read and written to their last element", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
+  for (const Layout layout : test::kAllLayouts) {
+    for (const int k : {1, 57, 58, 60, 63, 71, 111, 130}) {
+      for (const int n : {44, 45, 46}) {
+        for (const char* tile : {"mma:block_m=64,block_n=32,block_k=64,stages=2",
+                                 "mma:block_m=32,block_n=128,block_k=32,stages=3"}) {
+          const auto config =
+              parse_config(tile + std::string(",warps_m=2,warps_n=2,split_k=1,raster=0,swizzle=1"),
+                           *find_family("gemm"));
+          REQUIRE(config);
+          batch.add(test::gemm(67, n, k, DType::bf16, layout), *config);
+        }
+      }
+    }
+  }
+  batch.check();
+}
