@@ -21,6 +21,11 @@ void note(const Correctness& found, worker::Side& side) {
 }  // namespace
 
 Result<worker::CompareReply> Contest::run() {
+  // cuBLAS's ways are made for one place, and in a loop the operands stay in the L2.
+  if (!request_.baseline && mode_ == TimingMode::cold) {
+    rig_.operands().spread(rig_.bench());
+    places_ = rig_.operands().places();
+  }
   auto state = add_contenders();
   if (state && request_.baseline) state = add_baseline();
   if (state && !subjects_.empty()) state = time();
@@ -44,17 +49,25 @@ std::vector<std::optional<Failure>> Contest::reserve_workspace() {
   return lacking;
 }
 
-// As it will be timed, once it was found right.
-Result<Subject> Contest::ready(const worker::Contender& contender) {
-  auto made = rig_.subject(contender, request_.options.max_sms);
-  if (!made) return made;
-  const auto found = rig_.check(*made);
-  if (!found) return tl::unexpected(found.error());
-  if (!found->ok) {
-    return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
+// As it will be timed, once it was found right at the first place.
+Result<std::vector<Subject>> Contest::ready(const worker::Contender& contender) {
+  std::vector<Subject> all;
+  for (std::size_t place = 0; place < places_; ++place) {
+    auto made = rig_.subject(contender, request_.options.max_sms, place);
+    if (!made) return tl::unexpected(made.error());
+    if (place == 0) {
+      const auto found = rig_.check(*made);
+      if (!found) return tl::unexpected(found.error());
+      if (!found->ok) {
+        return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
+      }
+      note(*found, reply_.sides.back());
+    }
+    made = rig_.in_mode(std::move(*made), mode_);
+    if (!made) return tl::unexpected(made.error());
+    all.push_back(std::move(*made));
   }
-  note(*found, reply_.sides.back());
-  return rig_.in_mode(std::move(*made), mode_);
+  return all;
 }
 
 // A contender that does not run or is wrong stays behind; only a lost GPU ends the comparison.
@@ -62,8 +75,8 @@ Result<void> Contest::add_contenders() {
   const std::vector<std::optional<Failure>> lacking = reserve_workspace();
   for (std::size_t i = 0; i < lacking.size(); ++i) {
     worker::Side& side = reply_.sides.emplace_back();
-    auto made =
-        lacking[i] ? Result<Subject>(tl::unexpected(*lacking[i])) : ready(request_.contenders[i]);
+    auto made = lacking[i] ? Result<std::vector<Subject>>(tl::unexpected(*lacking[i]))
+                           : ready(request_.contenders[i]);
     if (made) {
       subjects_.push_back(std::move(*made));
       sides_.push_back(i);
@@ -89,7 +102,7 @@ Result<void> Contest::add_baseline() {
                 nullptr, 1},
         mode_);
     if (!made) return tl::unexpected(made.error());
-    subjects_.push_back(std::move(*made));
+    subjects_.emplace_back().push_back(std::move(*made));
   }
   return {};
 }
@@ -99,15 +112,18 @@ Result<void> Contest::time() {
                 {static_cast<std::size_t>(std::max(request_.rounds, 1)),
                  static_cast<std::size_t>(std::max({request_.most_rounds, request_.rounds, 1})),
                  request_.sustain_s});
+  std::vector<std::size_t> launched(subjects_.size(), 0);
   const ClockState before = rig_.clocks();
   const Rig::Clock::time_point start = Rig::Clock::now();
   while (true) {
     const std::vector<std::size_t> order = rounds.next(kAtATime, Rig::Clock::now() - start);
     if (order.empty()) break;
     const auto taken =
-        take_samples(rounds, order, Timer::kMostAtOnce, [this](std::span<const std::size_t> some) {
+        take_samples(rounds, order, Timer::kMostAtOnce, [&](std::span<const std::size_t> some) {
           std::vector<const Subject*> launches;
-          for (const std::size_t i : some) launches.push_back(&subjects_[i]);
+          for (const std::size_t i : some) {
+            launches.push_back(&subjects_[i][launched[i]++ % subjects_[i].size()]);
+          }
           return rig_.sample(launches);
         });
     if (!taken) return taken;

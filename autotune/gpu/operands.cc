@@ -15,6 +15,9 @@ constexpr unsigned char kPoison = 0xff;
 // On either side of the output: more than a stray tile row of any kernel, less than it costs to
 // check.
 constexpr std::int64_t kGuardBytes = 256 * 1024;
+// Of spread(): what all places may take together. Larger operands lie in many pages as they are.
+constexpr std::int64_t kPlacesBytes = 128 << 20;
+constexpr std::int64_t kMostPlaces = 8;
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -97,23 +100,28 @@ Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uin
   const double scale = 1.0 / std::sqrt(static_cast<double>(p.k));
 
   Steps steps;
-  steps.allocate(made.a_, a_bytes(p))
-      .allocate(made.b_, weights_bytes(p))
-      .allocate(made.down_, down_bytes(p))
-      .allocate(made.c_, round_up(c_bytes(p), 256) + 2 * kGuardBytes)
+  steps.allocate(made.first_.a, a_bytes(p))
+      .allocate(made.first_.b, weights_bytes(p))
+      .allocate(made.first_.down, down_bytes(p))
+      .allocate(made.first_.c, round_up(c_bytes(p), 256) + 2 * kGuardBytes)
       .allocate(made.reference_, reference_bytes(p));
   if (reads_c) steps.allocate(made.pristine_, c_bytes(p));
-  steps.then([&] { return bench.fill_bytes(made.a_.address(), kPoison, made.a_.bytes()); })
-      .then([&] { return bench.fill_bytes(made.b_.address(), kPoison, made.b_.bytes()); })
-      .then([&] { return bench.fill_normal(matrix_a(p, made.a_.address()), 1.0, key); })
-      .then([&] { return bench.fill_normal(matrix_b(p, made.b_.address()), scale, key + 1); });
+  steps
+      .then(
+          [&] { return bench.fill_bytes(made.first_.a.address(), kPoison, made.first_.a.bytes()); })
+      .then(
+          [&] { return bench.fill_bytes(made.first_.b.address(), kPoison, made.first_.b.bytes()); })
+      .then([&] { return bench.fill_normal(matrix_a(p, made.first_.a.address()), 1.0, key); })
+      .then(
+          [&] { return bench.fill_normal(matrix_b(p, made.first_.b.address()), scale, key + 1); });
   if (has_activation(p)) {
     steps.then([&] { return bench.fill_normal(matrix_b(p, made.pointers().up), scale, key + 3); });
   }
   if (is_mlp(p)) {
     const double down_scale = 1.0 / std::sqrt(static_cast<double>(p.n));
     steps.then([&] {
-      return bench.fill_normal(matrix_b(stage_of(p, 1), made.down_.address()), down_scale, key + 2);
+      return bench.fill_normal(matrix_b(stage_of(p, 1), made.first_.down.address()), down_scale,
+                               key + 2);
     });
   }
   if (reads_c) {
@@ -163,13 +171,41 @@ bool Operands::serve(const Problem& checked, std::uint64_t seed) const {
 }
 
 Matrix Operands::output() const {
-  return matrix_c(problem_, c_.address() + kGuardBytes, problem_.ldc);
+  return matrix_c(problem_, first_.c.address() + kGuardBytes, problem_.ldc);
 }
 
-DevicePointers Operands::pointers() const {
-  const std::uint64_t up =
-      has_activation(problem_) ? b_.address() + static_cast<std::uint64_t>(up_offset(problem_)) : 0;
-  return {a_.address(), b_.address(), output().address, workspace_.address(), up, down_.address()};
+DevicePointers Operands::pointers(std::size_t place) const {
+  const Place& at = place == 0 ? first_ : others_[place - 1];
+  const std::uint64_t up = has_activation(problem_)
+                               ? at.b.address() + static_cast<std::uint64_t>(up_offset(problem_))
+                               : 0;
+  return {at.a.address(),   at.b.address(), at.c.address() + kGuardBytes, workspace_.address(), up,
+          at.down.address()};
+}
+
+Expected<Operands::Place> Operands::copy(Workbench& bench) const {
+  Place made;
+  Steps steps;
+  for (DeviceMemory Place::*part : {&Place::a, &Place::b, &Place::down, &Place::c}) {
+    const DeviceMemory& from = first_.*part;
+    DeviceMemory& to = made.*part;
+    steps.allocate(to, static_cast<std::int64_t>(from.bytes()));
+    if (from.bytes() == 0) continue;
+    steps.then([&] { return bench.copy(to.address(), from.address(), from.bytes()); });
+  }
+  if (!steps.state) return tl::unexpected(steps.state.error());
+  return made;
+}
+
+void Operands::spread(Workbench& bench) {
+  const std::int64_t each = a_bytes(problem_) + weights_bytes(problem_) + down_bytes(problem_) +
+                            static_cast<std::int64_t>(first_.c.bytes());
+  const std::int64_t wanted = std::clamp<std::int64_t>(kPlacesBytes / each, 1, kMostPlaces);
+  while (static_cast<std::int64_t>(places()) < wanted && bench.free_bytes() > 2 * each) {
+    auto made = copy(bench);
+    if (!made) return;
+    others_.push_back(std::move(*made));
+  }
 }
 
 Expected<void> Operands::reserve_workspace(Workbench& bench, std::int64_t bytes) {
@@ -188,7 +224,7 @@ Expected<void> Operands::reserve_workspace(Workbench& bench, std::int64_t bytes)
 
 Expected<void> Operands::poison(Workbench& bench) {
   Steps steps;
-  steps.then([&] { return bench.fill_bytes(c_.address(), kPoison, c_.bytes()); });
+  steps.then([&] { return bench.fill_bytes(first_.c.address(), kPoison, first_.c.bytes()); });
   if (workspace_.bytes() > 0) {
     steps.then([&] { return bench.fill_bytes(workspace_.address(), 0, kWorkspaceMarkBytes); })
         .then([&] {
@@ -199,9 +235,9 @@ Expected<void> Operands::poison(Workbench& bench) {
   return steps.then([&] { return restore(bench); }).state;
 }
 
-Expected<void> Operands::restore(Workbench& bench) {
+Expected<void> Operands::restore(Workbench& bench, std::size_t place) {
   if (problem_.beta == 0) return {};
-  return bench.copy(output().address, pristine_.address(), pristine_.bytes());
+  return bench.copy(pointers(place).c, pristine_.address(), pristine_.bytes());
 }
 
 Expected<Correctness> Operands::verify(Workbench& bench) const {
@@ -211,9 +247,9 @@ Expected<Correctness> Operands::verify(Workbench& bench) const {
   const std::int64_t element = storage_bytes(problem_.out_dtype);
   const std::int64_t row = problem_.ldc * element;
   const std::int64_t inside = problem_.m * row;
-  const auto whole = static_cast<std::int64_t>(c_.bytes());
-  auto before = bench.count_touched(c_.address(), 1, 0, 0, kGuardBytes);
-  auto after = bench.count_touched(c_.address(), 1, 0, kGuardBytes + inside, whole);
+  const auto whole = static_cast<std::int64_t>(first_.c.bytes());
+  auto before = bench.count_touched(first_.c.address(), 1, 0, 0, kGuardBytes);
+  auto after = bench.count_touched(first_.c.address(), 1, 0, kGuardBytes + inside, whole);
   auto gaps =
       bench.count_touched(output().address, problem_.m, row, columns(problem_) * element, row);
   for (const auto* counted : {&before, &after, &gaps}) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "autotune/gpu/tolerance.h"
 #include "autotune/gpu/workbench.h"
@@ -32,7 +33,16 @@ class Operands {
   const Problem& problem() const { return problem_; }
   // Whether these are the operands of that problem too: all but its timing mode is the same.
   bool serve(const Problem& checked, std::uint64_t seed) const;
-  DevicePointers pointers() const;
+  // At one of the places where they lie: 0, or one that spread() made.
+  DevicePointers pointers(std::size_t place = 0) const;
+
+  // How long a short launch takes depends on where in memory its operands lie, by up to 3 %, and
+  // two launches' ratio with it (1024^3 on an H200: 1.00 to 1.04 between two of our configs). So
+  // small operands lie at several places, eight at most, each with inputs of the same values; the
+  // output is checked at the first only, which shares the workspace with the others. Where memory
+  // does not suffice there are fewer.
+  void spread(Workbench& bench);
+  std::size_t places() const { return 1 + others_.size(); }
 
   // Makes `bytes` of workspace available, its marks zero (kWorkspaceMarkBytes).
   Expected<void> reserve_workspace(Workbench& bench, std::int64_t bytes);
@@ -41,23 +51,28 @@ class Operands {
   // rest of the workspace with 0xff (NaN in every type), then puts C back where beta != 0.
   Expected<void> poison(Workbench& bench);
   // Before a timed run: puts C back where beta != 0, for it would grow from run to run.
-  Expected<void> restore(Workbench& bench);
+  Expected<void> restore(Workbench& bench, std::size_t place = 0);
   // Every element against its reference, the gaps and the guard bands against the poison, the marks
   // against zero. Waits.
   Expected<Correctness> verify(Workbench& bench) const;
 
  private:
+  struct Place {
+    DeviceMemory a;
+    DeviceMemory b;
+    DeviceMemory down;
+    DeviceMemory c;  // guard, m x ldc, guard
+  };
+  Expected<Place> copy(Workbench& bench) const;
   Matrix output() const;
   Expected<void> compute_reference(Workbench& bench) const;
 
   Problem problem_;
   std::uint64_t seed_ = 0;
   Bounds bounds_{};
-  DeviceMemory a_;
-  DeviceMemory b_;
-  DeviceMemory down_;
-  DeviceMemory c_;         // guard, m x ldc, guard
-  DeviceMemory pristine_;  // m x ldc as c_ starts, where beta != 0
+  Place first_;
+  std::vector<Place> others_;
+  DeviceMemory pristine_;  // m x ldc as C starts, where beta != 0
   DeviceMemory reference_;
   DeviceMemory workspace_;
   DeviceMemory no_marks_;  // as the workspace's marks are to be left

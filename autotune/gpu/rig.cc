@@ -95,7 +95,7 @@ Result<void> Rig::reserve(const Config& config, int max_sms) {
   return {};
 }
 
-Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms) {
+Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms, std::size_t place) {
   const Problem& problem = operands_->problem();
   const DeviceSpec& device = bench_.gpu().spec;
   const auto whole = config(contender.config);
@@ -111,7 +111,7 @@ Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms) {
     auto loaded = kernel(cubin, std::string(own.kernel->entry()));
     if (!loaded) return tl::unexpected(loaded.error());
     const LaunchPlan plan =
-        stage_launch(*whole, problem, i, device, operands_->pointers(), workspace, max_sms);
+        stage_launch(*whole, problem, i, device, operands_->pointers(place), workspace, max_sms);
     auto verdict = (*loaded)->prepare(plan);
     if (!verdict) return tl::unexpected(failure(verdict.error()));
     if (*verdict) {
@@ -127,7 +127,7 @@ Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms) {
                    }
                    return state;
                  },
-                 [this](void*) { return operands_->restore(bench_); }, nullptr, 1};
+                 [this, place](void*) { return operands_->restore(bench_, place); }, nullptr, 1};
 }
 
 Result<Correctness> Rig::check(const Subject& subject) {

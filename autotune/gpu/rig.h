@@ -52,8 +52,9 @@ class Rig {
   // The workspace moves when it grows: those that are to run together ask for theirs before any
   // takes its address.
   Result<void> reserve(const Config& config, int max_sms);
-  // The config's launches on the current operands, after the driver has agreed to them.
-  Result<Subject> subject(const worker::Contender& contender, int max_sms);
+  // The config's launches on the current operands, at one of their places, after the driver has
+  // agreed to them.
+  Result<Subject> subject(const worker::Contender& contender, int max_sms, std::size_t place = 0);
   Result<Correctness> check(const Subject& subject);
   Result<Subject> in_mode(Subject subject, TimingMode mode);
   // As Timer has it, on a GPU that is awake.

@@ -25,10 +25,10 @@ constexpr double kWithin = 1.1;
 constexpr double kSeededWithin = 1.3;
 // Two whose times differ by less are as good as each other, if they may be equal at all.
 constexpr double kSame = 0.002;
-// And so are two that differ by less than their difference changes from process to process (two of
-// 1024^3, 8.5 us: 0.976 to 1.008 in three), but not by more than this share.
+// And so are two that differ by less than their difference changes from process to process, where
+// launches are short (two of 1024^3: 1.025 to 1.035 in five), but not by more than this share.
 constexpr double kSameUs = 0.1;
-constexpr double kMostSame = 0.007;
+constexpr double kMostSame = 0.004;
 
 // Who is not behind by more than `behind`, or whose interval says that it may not be behind at all,
 // is looked at again, `most` of them. Rounds are as many as take kLookUs in all, within bounds.
@@ -40,7 +40,7 @@ struct LookRule {
   std::size_t most;
 };
 constexpr std::array<LookRule, 3> kLooks{
-    {{3, 16, false, 0.012, 6}, {6, 30, true, 0.004, 3}, {10, 60, true, 0, 1}}};
+    {{3, 48, false, 0.012, 6}, {6, 96, true, 0.004, 3}, {10, 240, true, 0, 1}}};
 constexpr double kLookUs = 150'000;
 // A thorough look takes more where those leave a ratio uncertain: as many as take kMoreUs, up to so
 // many times as many.

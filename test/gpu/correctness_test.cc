@@ -154,3 +154,32 @@ TEST_CASE("a byte written before, behind or between the output's rows is noticed
     CHECK(result.what.find("overwritten") != std::string::npos);
   }
 }
+
+TEST_CASE("small operands lie at several places, with the same inputs at each") {
+  gpu::Workbench* here = test::workbench();
+  if (here == nullptr) return;
+  gpu::Workbench& bench = *here;
+  Prepared prepared(bench, product(DType::bf16, 300, 216));
+  REQUIRE(prepared.operands.places() == 1);
+  prepared.operands.spread(bench);
+  CHECK(prepared.operands.places() == 8);
+  const DevicePointers first = prepared.operands.pointers();
+  for (std::size_t place = 1; place < prepared.operands.places(); ++place) {
+    const DevicePointers other = prepared.operands.pointers(place);
+    CHECK(other.a != first.a);
+    CHECK(other.c != first.c);
+    CHECK(other.workspace == first.workspace);
+    CHECK(bench.count_differences(first.a, other.a, 100 * 300 * 2).value() == 0);
+    CHECK(bench.count_differences(first.b, other.b, 200 * 300 * 2).value() == 0);
+  }
+  // What is written at another place is not what is checked.
+  multiply(bench, prepared.operands, 300);
+  REQUIRE(bench.fill_bytes(prepared.operands.pointers(1).c, 0, 64));
+  CHECK(prepared.verify().ok);
+  Problem large = product(DType::bf16, 300);
+  large.m = 40'000;
+  large.n = large.ldc = 4000;
+  Prepared alone(bench, checked(large).value());
+  alone.operands.spread(bench);
+  CHECK(alone.operands.places() == 1);
+}
