@@ -16,7 +16,7 @@ struct ModelCoefficients {
   double prologue_clocks = 200;         // index arithmetic before the first load
   double cluster_clocks = 1500;         // blocks of a cluster start and end together
   double cluster_bytes_per_clock = 14;  // between two blocks' shared memory
-  double cluster_sum_clocks = 600;      // parts of k meet in a cluster, and read the first sum
+  double cluster_sum_clocks = 600;      // parts of k meet in a cluster, and have the first sum
   double workspace_sum_clocks = 1200;   // one stores its sum and counts it, the last reads it
   double epilogue_clocks = 400;         // barrier, and the last store's way out
   double l2_latency_clocks = 300;

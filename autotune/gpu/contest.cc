@@ -21,11 +21,6 @@ void note(const Correctness& found, worker::Side& side) {
 }  // namespace
 
 Result<worker::CompareReply> Contest::run() {
-  // cuBLAS's ways are made for one place, and in a loop the operands stay in the L2.
-  if (!request_.baseline && mode_ == TimingMode::cold) {
-    rig_.operands().spread(rig_.bench());
-    places_ = rig_.operands().places();
-  }
   auto state = add_contenders();
   if (state && request_.baseline) state = add_baseline();
   if (state && !subjects_.empty()) state = time();
@@ -73,6 +68,11 @@ Result<std::vector<Subject>> Contest::ready(const worker::Contender& contender) 
 // A contender that does not run or is wrong stays behind; only a lost GPU ends the comparison.
 Result<void> Contest::add_contenders() {
   const std::vector<std::optional<Failure>> lacking = reserve_workspace();
+  // cuBLAS's ways are made for one place, and in a loop the operands stay in the L2.
+  if (!request_.baseline && mode_ == TimingMode::cold) {
+    rig_.operands().spread(rig_.bench());
+    places_ = rig_.operands().places();
+  }
   for (std::size_t i = 0; i < lacking.size(); ++i) {
     worker::Side& side = reply_.sides.emplace_back();
     auto made = lacking[i] ? Result<std::vector<Subject>>(tl::unexpected(*lacking[i]))

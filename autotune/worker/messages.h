@@ -82,7 +82,7 @@ struct Contender {
 
 // Times contenders in interleaved rounds on the same inputs: A B C, C A B, ... With `baseline` the
 // last of them is the best of cuBLASLt and cuBLAS: of those that were level in a choice ahead of
-// it, four at most, the one that is the fastest here. With `sustain_s` above 0 they take turns in
+// it, the one that is the fastest here. With `sustain_s` above 0 they take turns in
 // graphs of launches, back to back for so many seconds; the first quarter, in which the GPU warms
 // up, does not count.
 struct CompareRequest {

@@ -165,7 +165,7 @@ struct VectorOf<16> {
   typedef uint4 Type;
 };
 
-// As many bytes of a row of C as its rows are aligned to.
+// Of a row of C, in a piece of as many bytes as its rows are aligned to.
 constexpr int kPieceElements = ALIGN_C / kOutBytes;
 
 // Such a piece out of shared memory, or its first `left` elements where the row ends sooner.

@@ -23,7 +23,7 @@ __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
       : "memory");
 }
 
-// One arrival that also announces `bytes` to come through the copy engine.
+// One arrival that also announces `bytes` to come: by the copy engine, or given by other blocks.
 __device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -65,7 +65,7 @@ __device__ __forceinline__ u32 cluster_rank() {
 
 // For those that brought nothing but barriers behind barrier_init_fence(): without `relaxed` it
 // waits until all that its thread wrote is seen by the whole GPU.
-__device__ __forceinline__ void cluster_arrive() {
+__device__ __forceinline__ void cluster_arrive_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\n" ::: "memory");
 }
 

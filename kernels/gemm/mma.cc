@@ -147,16 +147,18 @@ constexpr std::int32_t kBaseLive = 27;
 constexpr std::int32_t kBaseLiveParts = 56;
 constexpr std::int32_t kBaseLiveOneStep = 32;
 
-// Where rows begin anywhere, four chunks at once are loaded through registers.
-constexpr std::int32_t kRaggedRegisters = 24;
+// Where rows begin anywhere, four chunks at once are loaded through registers: what that takes
+// beyond the rest, fitted to 60 configs.
+std::int32_t ragged_registers(const KernelTraits& t) {
+  return std::min(t.align_a, t.align_b) < 4 ? 24 : 0;
+}
 
 std::int32_t registers_per_copy(const KernelTraits& t) { return t.dtype == DType::fp32 ? 6 : 4; }
 
 std::int32_t estimate(const Values& v, const KernelTraits& t) {
   const Registers r = registers_of(v, t);
   return static_cast<std::int32_t>(r.accumulators + r.fragments + r.parts) +
-         registers_per_copy(t) * copies_per_thread(v, t) + kBaseRegisters +
-         (std::min(t.align_a, t.align_b) < 4 ? kRaggedRegisters : 0);
+         registers_per_copy(t) * copies_per_thread(v, t) + kBaseRegisters + ragged_registers(t);
 }
 std::int32_t live(const Values& v, const KernelTraits& t) {
   const Registers r = registers_of(v, t);
@@ -168,8 +170,8 @@ std::int32_t live(const Values& v, const KernelTraits& t) {
   return static_cast<std::int32_t>(r.accumulators) + fragment_registers(v, t) * 8 / 5 + kBaseLive;
 }
 
-// Bytes of a tile per instruction that loads them. What cannot go straight into shared memory comes
-// in two aligned pieces of 16 bytes for as many that begin anywhere.
+// Bytes of a tile per instruction that loads them. 16 bytes that cannot go straight into shared
+// memory take two loads of aligned pieces.
 std::int32_t copy_bytes(std::int32_t align, const DeviceSpec& device) {
   if (align == 16 || (align >= 4 && device.limits.has(Feature::cp_async))) return align;
   return 8;
@@ -245,6 +247,9 @@ class Mma final : public GemmTwin {
          r.fragments},
     };
     if (r.parts > 0) terms.push_back({"parts", "3 of 2 bytes for each fragment's 4", r.parts});
+    if (ragged_registers(traits) > 0) {
+      terms.push_back({"loads", "of rows that begin anywhere", ragged_registers(traits)});
+    }
     terms.insert(
         terms.end(),
         {{"copies", fmt::format("{} x {} per k tile", per_copy, copies_per_thread(v, traits)),

@@ -1,9 +1,10 @@
 // GEMM on the warp-wide tensor-core instructions (mma.sync), sm_80 and up; fp16 on sm_75.
 //
 // A block computes block_m x block_n of C. Tiles of A and B travel through a ring of `stages` in
-// shared memory, filled by cp.async. Each warp owns warp_m x warp_n, reads its fragments with
+// shared memory, filled by cp.async, or through registers where rows are not aligned to 4 bytes or
+// the GPU has no such copy. Each warp owns warp_m x warp_n, reads its fragments with
 // ldmatrix one k step ahead of the multiplication, and keeps fp32 accumulators in registers. The
-// result leaves through a small per-warp buffer so that global stores are whole 16-byte pieces.
+// result leaves through a small per-warp buffer, in pieces as wide as C's rows are aligned.
 // fp32 is multiplied as three parts of bf16 (fp32_parts.cuh); what their sum may have missed is
 // computed again by FFMA before it is stored.
 //

@@ -11,8 +11,9 @@ __device__ __forceinline__ void copy_chunk(u32 shared, const char* global, int v
 }
 
 // The aligned pieces of 16 bytes in which a chunk lies that begins on kAlign bytes, and the chunk
-// out of them, zero past its `valid` bytes. Nothing from the `end` of the matrix on is read: the
-// piece in which it ends comes last, word by word.
+// out of them, zero past its `valid` bytes. A matrix begins on 16 bytes, so that nothing before it
+// is read, and nothing from its `end` on is either: the piece in which it ends comes last, word by
+// word.
 template <int kAlign>
 struct RaggedChunk {
   uint4 pieces[2];

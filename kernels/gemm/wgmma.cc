@@ -368,7 +368,7 @@ class Wgmma final : public GemmTwin {
     }
     put_argument<GatedWgmmaArgs>(whole, problem, rows_a,
                                  tile_weights(v, traits).rows / v[kClusterM], plan);
-    if (traits.align_c != 16) return;  // stored by element
+    if (traits.align_c != 16) return;  // not stored by the copy engine
     const std::int64_t chunk = chunk_columns(v, traits);
     const std::int64_t row_bytes = chunk * storage_bytes(problem.out_dtype);
     const bool swizzled = row_bytes == 128 || row_bytes == 64 || row_bytes == 32;

@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   }
   if constexpr (kMeets) {  // others speak to this block's barriers
     __syncwarp();
-    cluster_arrive();
+    cluster_arrive_relaxed();
   }
   if constexpr (kCluster > 1) cluster_wait();
   if (warpgroup == 0) {

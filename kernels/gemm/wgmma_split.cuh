@@ -28,7 +28,8 @@ class Exchange {
         rank_(int(cluster_rank())) {}
 
   // This block's slice of the sum over all parts: its own first, then as they follow it in rank.
-  // There must be rows: only those who wait for what this warp gives are behind it for certain.
+  // There must be rows. The others answer (release) when they have what this warp gives; had it
+  // nothing to give, an answer could come before this warp has waited for the one before.
   __device__ __forceinline__ void add(float (&slice)[kTilesM][kSliceAccumulators],
                                       const float (&acc)[kTilesM][kAccumulators],
                                       const WgmmaArgs& args, int row) {
@@ -114,6 +115,12 @@ class Exchange {
   int rank_;
   u32 parity_ = 0;
 };
+#else
+// No cluster shares k: there is nothing to say.
+struct Exchange {
+  __device__ __forceinline__ explicit Exchange(SharedMemory&) {}
+  __device__ __forceinline__ void wait_until_read() {}
+};
 #endif
 
 // Two neighbours of a row of C, where they exist.
@@ -183,14 +190,6 @@ __device__ __forceinline__ void store_share(const float (&acc)[kTilesM][kAccumul
     store_pair(args.gemm, at_row + 8, at_col, scaled(args.gemm, sum, 2, at_row + 8, at_col));
   }
 }
-
-#if SPLIT_PARTS == 1
-// Its cluster's parts, which have nothing to say to each other.
-struct Exchange {
-  __device__ __forceinline__ explicit Exchange(SharedMemory&) {}
-  __device__ __forceinline__ void wait_until_read() {}
-};
-#endif
 
 // Rows of C from this block's accumulators: all there is to them, or a part of the sum.
 __device__ __forceinline__ void store_tile(StoreBuffer (&buffers)[2], u32& half,

@@ -12,7 +12,7 @@ constexpr int kParts = SPLIT_PARTS;
 constexpr bool kGrouped = SPLIT_K > kParts;  // clusters meet in the workspace
 static_assert(kCluster == 1 || kParts == 1, "a cluster shares loads or k");
 static_assert(kParts == 1 || kParts == SPLIT_K, "a cluster shares all of k");
-constexpr bool kMeets = kCluster * kParts > 1;  // a cluster, before its blocks do anything
+constexpr bool kMeets = kCluster * kParts > 1;  // blocks speak to each other's barriers
 constexpr int kConsumerRows = PINGPONG ? BLOCK_M : BLOCK_M / CONSUMERS;
 constexpr int kTilesM = kConsumerRows / 64;  // instructions along m
 // One instruction multiplies with the columns of all weights, the gates first: of C's columns c the
@@ -46,7 +46,8 @@ struct StoreBuffer {
 constexpr int kSlicePieces = kSliceN / 8;  // of a thread, per instruction along m
 
 #if SPLIT_PARTS > 1
-// What one warp is given of its slice by the other parts of the cluster.
+// What one warp is given of its slice by the other parts of the cluster: first by the part behind
+// this one in rank, and so on round.
 struct Given {
   float4 pieces[kParts - 1][kTilesM][kSlicePieces][32];
 };

@@ -36,7 +36,7 @@ const std::string kConfigs[] = {
     "wgmma:block_m=192,block_n=96,stages=3,consumers=3,cluster_m=2,cluster_n=1,split_k=2",
     "wgmma:block_m=64,block_n=64,stages=4,consumers=1,cluster_m=1,cluster_n=4,split_k=3",
     "wgmma:block_m=64,block_n=32,stages=3,consumers=1,cluster_m=2,cluster_n=4,split_k=2",
-    // The sums take more shared memory than the ring.
+    // What the other part gives takes more shared memory than the ring.
     "wgmma:block_m=128,block_n=256,block_k=64,stages=2,consumers=2,split_k=2",
     "mma:block_m=32,block_n=32,stages=4,warps_m=2,warps_n=2,split_k=2",
     "mma:block_m=16,block_n=64,stages=3,warps_m=1,warps_n=2,split_k=3",
@@ -129,7 +129,7 @@ TEST_CASE("k in parts gives right results in every type, with beta and rows of o
       test::gemm(100, 512, 1528, DType::fp16, Layout::tn),
       test::gemm(16, 264, 4104, DType::bf16, Layout::tt),
       test::gemm(136, 200, 2056, DType::fp16, Layout::nn),
-      test::gemm(129, 77, 2048, DType::bf16, Layout::tn),  // C's rows by element
+      test::gemm(129, 77, 2048, DType::bf16, Layout::tn),  // C's rows begin anywhere
       test::gemm(40, 136, 1028, DType::tf32, Layout::tn),
       test::gemm(70, 80, 64, DType::bf16, Layout::tn),  // fewer k tiles than parts
       test::gemm(100, 512, 1524, DType::fp32, Layout::tt),
