@@ -56,8 +56,7 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
       }
       return fmt::format(
           "too many blocks that wait for each other: required {}, limit {} ({}, one on each SM "
-          "that "
-          "their clusters reach at once)",
+          "that their clusters reach at once)",
           verdict.required, verdict.limit, device.name);
     case Rule::user_cap:
       return short_of("shared memory", verdict, " bytes", "--max-smem");

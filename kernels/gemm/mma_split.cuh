@@ -25,8 +25,9 @@ __device__ __forceinline__ Unit unit_of(u32 index, const Args& args) {
   Unit unit;
   unit.id = divided(index, split.of_groups);
   unit.part = int(index - unit.id * split.groups);
-  unit.first = unit.part * split.part_steps + min(unit.part, split.longer_parts);
-  unit.k_tiles = split.part_steps + (unit.part < split.longer_parts);
+  const PartRange range(unit.part, split.part_steps, split.longer_parts);
+  unit.first = range.first;
+  unit.k_tiles = range.count;
   unit.k = int(min(u32(unit.k_tiles) * BLOCK_K, u32(args.k - unit.first * BLOCK_K)));
   return unit;
 }

@@ -6,6 +6,16 @@
 // has a mark of its own there, which counts the blocks that came in its lower half; it is 0 before
 // a launch and behind it.
 
+// Of the k tiles that parts share, as even as can be: the first `longer` parts have one more than
+// `steps`.
+struct PartRange {
+  int first;
+  int count;
+
+  __device__ __forceinline__ PartRange(int part, int steps, int longer)
+      : first(part * steps + min(part, longer)), count(steps + (part < longer)) {}
+};
+
 // By one thread, behind a barrier before which all of its block's sums were stored: adds `token` to
 // the mark and returns all tokens so far. Behind another barrier, the last of `groups` blocks may
 // read what all of them stored (past the L1, which may hold what was there before).

@@ -235,7 +235,10 @@ class Wgmma final : public GemmTwin {
          fmt::format("{} warps x 2 x 16 rows x {} columns x {} bytes", 4 * v[kConsumers], l.chunk,
                      storage_bytes(traits.out_dtype)),
          l.stores_bytes},
-        {"barriers", fmt::format("{} x 8 bytes", l.barriers), 8 * l.barriers},
+        {"barriers",
+         fmt::format("(2 x {} stages + 2{}) x 8 bytes", v[kStages],
+                     l.given_bytes > 0 ? fmt::format(" + 2 x {} warps", 4 * v[kConsumers]) : ""),
+         8 * l.barriers},
     };
     if (l.given_bytes > 0) {
       terms.push_back({"other parts",

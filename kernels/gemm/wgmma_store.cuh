@@ -163,8 +163,7 @@ __device__ __forceinline__ void store_two_chunks(StoreBuffer (&buffers)[2],
 }
 
 // This warp's rows of the block's tile, or of its slice; `col`: its first column. Also of rows that
-// C does not have: a branch around them keeps ptxas from mixing the rows' instructions, and costs
-// up to 2 %.
+// C does not have: versions with a branch around those were slower (NOTES.md).
 __device__ __forceinline__ void store_rows(StoreBuffer (&buffers)[2], u32& half,
                                            const float (&acc)[kTilesM][kSliceAccumulators],
                                            const WgmmaArgs& args, int row, int col) {

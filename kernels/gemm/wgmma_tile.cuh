@@ -137,17 +137,17 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, Cluste
   const TileIndex tile = tile_of(unit.id, args.gemm);
   unit.row = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
   unit.col = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
-  // Where there are fewer k tiles than parts, the others load one past the end: zeros.
   if constexpr (SPLIT_K == 1) {
     unit.first = 0;
     unit.count = k_tiles;
-  } else if constexpr (kParts > 1) {  // not out of a further line of the argument
-    const int part = int(cluster_rank());
-    unit.first = part * (k_tiles / kParts) + min(part, k_tiles % kParts);
-    unit.count = max(k_tiles / kParts + (part < k_tiles % kParts), 1);
   } else {
-    unit.first = unit.group * args.split.part_steps + min(unit.group, args.split.longer_parts);
-    unit.count = max(args.split.part_steps + (unit.group < args.split.longer_parts), 1);
+    // A cluster's part computes its range: the argument has it in a further line.
+    const PartRange range =
+        kParts > 1 ? PartRange(int(cluster_rank()), k_tiles / kParts, k_tiles % kParts)
+                   : PartRange(unit.group, args.split.part_steps, args.split.longer_parts);
+    unit.first = range.first;
+    // Where there are fewer k tiles than parts, the others load one past the end: zeros.
+    unit.count = max(range.count, 1);
   }
   return unit;
 }
