@@ -24,7 +24,7 @@ enum class Match : std::uint8_t {
   other_device,     // tuned on another device, checked to fit this one
   default_config,   // the performance model's choice: always fits, never measured
 };
-std::string_view to_string(Match match);
+std::string_view to_string(Match match);  // "default" for default_config, the others as here
 
 struct BestOptions {
   std::filesystem::path cache;  // empty: the user's (see `autotune cache path`)
@@ -50,8 +50,10 @@ Expected<BestConfig> best_config(const Problem& problem, const BestOptions& opti
 // owner, which must be destroyed while that context lives.
 class Kernel {
  public:
-  // Takes the cubin from the cache, else compiles it with NVRTC (and keeps it in the cache).
-  // Errors: no_gpu, no_compiler (not cached and no NVRTC), failed.
+  // Takes the cubin from the cache, else compiles it with NVRTC (and keeps it in the cache), for
+  // the CUDA device `options.ordinal`; `options.device` is not asked. Errors: bad_input (a problem
+  // or config that is none, or another GPU than that device), nothing_fits, no_gpu, no_compiler
+  // (not cached and no NVRTC), failed.
   static Expected<Kernel> load(const BestConfig& best, const BestOptions& options = {});
 
   Kernel(Kernel&&) noexcept;
@@ -62,14 +64,16 @@ class Kernel {
   // (a CUstream / cudaStream_t; null: the default one). a, b, c: device pointers aligned to 16
   // bytes, c is read where the problem's beta != 0; of geglu_mlp a is x, b the gate's weights and c
   // is y. `up`, like b: of geglu and geglu_mlp; `down`, like them: of geglu_mlp; else null.
-  // `workspace`: workspace_bytes() of device memory, null where that is 0. Its first 64 KiB must be
+  // `workspace`: workspace_bytes() of device memory, aligned to 16 bytes, null where that is 0. Its
+  // first 64 KiB must be
   // zero before the first launch, and every launch leaves them so. Kernels can share a workspace,
   // but not launches that may run at the same time, and of geglu_mlp, which launches twice, no
-  // calls at the same time either. Asynchronous; errors of the launch itself are returned.
-  // Allocates nothing, may be captured in a CUDA graph, and may be called by several threads at
-  // once. Where parts of k wait for each other, the launch is a cooperative one: it begins once all
-  // of its blocks can run, and is refused where the context has too few SMs for them. With a
-  // workspace that was not zero, or that another launch uses, it may never end.
+  // calls at the same time either. The context that the kernel was loaded into must be current.
+  // Asynchronous; errors: bad_input (a pointer that is null, not aligned or not needed), failed (of
+  // the launch itself). Allocates nothing, may be captured in a CUDA graph, and may be called by
+  // several threads at once. Where parts of k wait for each other, the launch is a cooperative one:
+  // it begins once all of its blocks can run, and is refused where the context has too few SMs for
+  // them. With a workspace that was not zero, or that another launch uses, it may never end.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
                         void* workspace = nullptr, const void* up = nullptr,
                         const void* down = nullptr) const;

@@ -1,5 +1,6 @@
 /* The library for C: a session, its answers and kernels to launch. C11; the contracts are those of
- * session.h. Every handle is opaque and freed by its own function, which takes NULL. Functions are
+ * session.h. Every handle is opaque and freed by its own function, which takes NULL; of the others,
+ * those that return a status call NULL bad input, and the rest must not be given it. Functions are
  * thread-safe unless they say otherwise; strings are UTF-8 and end with a zero. */
 #ifndef AUTOTUNE_C_API_H_
 #define AUTOTUNE_C_API_H_
@@ -76,11 +77,11 @@ typedef struct autotune_problem {
   const char* family; /* "gemm", "geglu" or "geglu_mlp" */
   int64_t m, n, k;
   int32_t dtype;         /* autotune_dtype */
-  int32_t out_dtype;     /* autotune_dtype, of C */
+  int32_t out_dtype;     /* autotune_dtype, of C: as dtype, or FP32; of TF32 only that */
   int32_t layout;        /* autotune_layout */
   int64_t lda, ldb, ldc; /* leading dimensions in elements; 0: tight */
-  double alpha, beta;
-  int32_t timing; /* autotune_timing. COLD: the L2 holds no operand; HOT: called in a loop */
+  double alpha, beta;    /* used as fp32; 1 and 0 of the gated families */
+  int32_t timing;        /* autotune_timing. COLD: the L2 holds no operand; HOT: called in a loop */
   /* Not 0: dtype FP32 by fp32 multiply-adds alone, see Problem in types.h. 64 bits, so that it lies
      behind the padding that ended this struct before it had the field. */
   int64_t exact_fp32;

@@ -39,12 +39,12 @@ struct Problem {
   std::int64_t n = 0;
   std::int64_t k = 0;
   DType dtype = DType::bf16;
-  DType out_dtype = DType::bf16;  // storage type of C (or y): bf16, fp16 or fp32
+  DType out_dtype = DType::bf16;  // storage type of C (or y): as dtype, or fp32; of tf32 only that
   Layout layout = Layout::tn;
   std::int64_t lda = 0;
   std::int64_t ldb = 0;
   std::int64_t ldc = 0;
-  double alpha = 1.0;
+  double alpha = 1.0;  // both are used as fp32; of gated families and the MLP 1 and 0
   double beta = 0.0;
   TimingMode mode = TimingMode::cold;
   // dtype fp32: by fp32 multiply-adds (FFMA) alone. Otherwise tensor cores may multiply fp32 in

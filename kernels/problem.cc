@@ -115,8 +115,9 @@ std::string wrong_field(const Problem& p) {
     return fmt::format("mode is not one of {}", listed(kModes));
   }
   for (const auto& [name, value] : {std::pair{"alpha", p.alpha}, {"beta", p.beta}}) {
-    if (!std::isfinite(value)) {
-      return fmt::format("{} = {} is not a finite number", name, value);
+    const float used = static_cast<float>(value);
+    if (!std::isfinite(used) || (used == 0) != (value == 0)) {
+      return fmt::format("{} = {} is not a number that fp32 holds", name, value);
     }
   }
   if (p.exact_fp32 && p.dtype != DType::fp32) {

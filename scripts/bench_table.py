@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import sys
 
 
 def shape(config):
@@ -44,7 +45,10 @@ def main():
     for name in options.files:
         with open(name, encoding="utf-8") as file:
             entries = [e for e in json.load(file)["rows"]
-                       if e["problem"].get("m", e["problem"].get("tokens")) >= options.min_m]
+                       if e["problem"].get("m", e["problem"].get("tokens")) >= options.min_m
+                       and e.get("speedup")]
+        if not entries:
+            sys.exit(f"{name}: no row with a baseline")
         for entry in entries:
             print(row(entry))
         ratios = [entry["speedup"] for entry in entries]

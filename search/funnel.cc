@@ -23,11 +23,13 @@ void Funnel::reject(const Config& config, const Verdict& verdict, std::int64_t c
     return;
   }
   if (verdict.rule == Rule::excluded) return;
-  if (verdict.rule == Rule::memory && (!memory_ || verdict.required < memory_->required)) {
-    memory_ = verdict;
-  }
-  const double ratio = static_cast<double>(verdict.required) /
-                       static_cast<double>(std::max<std::int64_t>(1, verdict.limit));
+  const auto over = [](const Verdict& limited) {
+    return static_cast<double>(limited.required) /
+           static_cast<double>(std::max<std::int64_t>(1, limited.limit));
+  };
+  const double ratio = over(verdict);
+  const bool of_size = verdict.rule == Rule::memory || verdict.rule == Rule::grid;
+  if (of_size && (!size_ || ratio < over(*size_))) size_ = verdict;
   if (!closest_ || ratio < closest_->ratio) closest_ = Miss{config, verdict, ratio};
 }
 
@@ -58,9 +60,9 @@ Error Funnel::nothing_fits(const Request& request,
     return {ErrorCode::nothing_fits, fmt::format("{}: {}", what, why)};
   }
   // What passes every rule about the code fails here only for the size of the problem.
-  if (memory_) {
+  if (size_) {
     return {ErrorCode::nothing_fits,
-            fmt::format("{}: {}", what, autotune::describe(*memory_, *request.device))};
+            fmt::format("{}: {}", what, autotune::describe(*size_, *request.device))};
   }
   const auto counts = rejected();
   const auto most =

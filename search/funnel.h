@@ -42,7 +42,7 @@ class Funnel {
     double ratio;
   };
   std::optional<Miss> closest_;
-  std::optional<Verdict> memory_;  // of the least that any config needs
+  std::optional<Verdict> size_;  // of memory or blocks: the nearest that any config came
 };
 
 }  // namespace autotune::search

@@ -49,6 +49,5 @@ std::vector<std::string> for_each_checked(const Request& request,
 // The same as in plan.h for a request that is already made.
 Expected<Plan> make_plan(const Request& request);
 Expected<Candidate> default_candidate(const Request& request);
-std::vector<Reject> sample_rejects(const Request& request, int count, std::uint64_t seed);
 
 }  // namespace autotune::search

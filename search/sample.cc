@@ -22,9 +22,13 @@ std::vector<Candidate> sample_survivors(const Plan& plan, int count, std::uint64
   return sample;
 }
 
-std::vector<Reject> sample_rejects(const Request& request, int count, std::uint64_t seed) {
+std::vector<Reject> sample_rejects(const Problem& problem, const DeviceSpec& device,
+                                   const Space& space, const Limits& limits, int count,
+                                   std::uint64_t seed) {
+  const auto request = make_request(problem, device, space, limits);
+  if (!request) return {};
   std::vector<Reject> rejects;
-  for_each_checked(request, [&](const CheckedCode& code) {
+  for_each_checked(*request, [&](const CheckedCode& code) {
     if (!code.verdict || !is_hard(code.verdict->rule)) return;
     for (const std::size_t order : code.allowed) {
       rejects.push_back({code.orders->at(code.config, order), *code.verdict});
@@ -39,14 +43,6 @@ std::vector<Reject> sample_rejects(const Request& request, int count, std::uint6
     if (taken.insert(code_of(reject.config)).second) sample.push_back(reject);
   }
   return sample;
-}
-
-std::vector<Reject> sample_rejects(const Problem& problem, const DeviceSpec& device,
-                                   const Space& space, const Limits& limits, int count,
-                                   std::uint64_t seed) {
-  const auto request = make_request(problem, device, space, limits);
-  if (!request) return {};
-  return sample_rejects(*request, count, seed);
 }
 
 }  // namespace autotune::search

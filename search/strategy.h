@@ -26,7 +26,8 @@ class Strategy {
   virtual ~Strategy() = default;
   virtual std::string_view name() const = 0;
   // The next batch: indices into Plan::survivors that were never returned before, at most `limit`.
-  // Empty: the strategy is done. The first batch always holds index 0, the default config.
+  // Empty: the strategy is done, or, where not all of what it returned is in the history, may go on
+  // when more of it is. The first batch always holds index 0, the default config.
   virtual std::vector<std::size_t> next(std::span<const Observation> history,
                                         std::size_t limit) = 0;
 };

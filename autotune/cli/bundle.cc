@@ -55,6 +55,15 @@ void warn_of_untuned(const lookup::MadeBundle& made, Output& output) {
                   counted(untuned, "problem"), made.rows.size(), made.bundle.info().device));
 }
 
+// Before anything is compiled for it.
+Expected<void> check_folder(const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return {};
+  return fail(ErrorCode::bad_input,
+              fmt::format("bundle: --output: there is no folder {}", folder.string()));
+}
+
 Expected<int> run(const Options& options, Output& output) {
   if (options.bundle.empty()) {
     return fail(ErrorCode::bad_input, "bundle: --output is missing: give the file to write");
@@ -63,6 +72,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
+  if (auto there = check_folder(options.bundle); !there) return tl::unexpected(there.error());
   const auto store = open_store(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
 

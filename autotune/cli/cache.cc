@@ -1,4 +1,5 @@
-// `autotune cache`: where the cache is, what it holds, whether it is sound.
+// `autotune cache`: where the cache is, what it holds, whether it is sound; removing from it. What
+// goes from one cache to another is in cache_exchange.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +70,8 @@ Expected<std::vector<io::CachedTrialJson>> trials_of(const cache::Store& store,
   return rows;
 }
 
-void print_list(const std::vector<io::CachedWinnerJson>& winners, Output& output) {
+void print_list(const std::vector<io::CachedWinnerJson>& winners, const std::string& pattern,
+                Output& output) {
   Table table({{"problem", Table::Align::left},
                {"GPU", Table::Align::left},
                {"time"},
@@ -79,7 +81,9 @@ void print_list(const std::vector<io::CachedWinnerJson>& winners, Output& output
     table.add({titled(row.problem), row.device, microseconds(row.median_us), teraflops(row.tflops),
                row.config});
   }
-  output.result(table.empty() ? "No winners.\n" : table.str());
+  const std::string none =
+      pattern.empty() ? "No winners.\n" : fmt::format("No winner matches '{}'.\n", pattern);
+  output.result(table.empty() ? none : table.str());
 }
 
 void print_shown(const io::CachedWinnerJson& row, Output& output) {
@@ -107,7 +111,7 @@ Expected<int> list(const Options& options, Output& output, bool show) {
     document.winners.back().trials = *std::move(trials);
     print_shown(document.winners.back(), output);
   }
-  if (!show || winners->empty()) print_list(document.winners, output);
+  if (!show || winners->empty()) print_list(document.winners, pattern_of(options), output);
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   return kExitDone;
 }

@@ -179,6 +179,11 @@ Expected<Import> read_import(const std::string& file) {
 Expected<cache::Store> open_subject(const Options& options, cache::Access access, Output& output) {
   const auto path = cache_path(options);
   if (!path) return tl::unexpected(path.error());
+  std::error_code ignored;
+  const bool named = !options.cache.empty() && access == cache::Access::read_only;
+  if (named && !std::filesystem::exists(*path, ignored)) {
+    output.warn(fmt::format("there is no cache {} yet", path->string()));
+  }
   auto store = cache::Store::open(*path, access);
   if (store && !store->message().empty()) output.warn(store->message());
   return store;

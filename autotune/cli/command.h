@@ -1,5 +1,5 @@
 // What every command is: a name, its options and a function. To add one is to add a file that
-// defines it and a line in app.cc.
+// defines it, its declaration here and a line in app.cc.
 #pragma once
 
 #include <cstdint>

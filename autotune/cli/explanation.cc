@@ -49,12 +49,7 @@ Explanation explain(const Config& config, const Problem& problem, const DeviceSp
   const KernelTraits traits = traits_of(problem);
   const HostTwin& kernel = *config.kernel;
   Explanation result{device, problem, limits, config};
-  result.resources = kernel.resources(config, problem, device, limits.max_sms);
-  // As the check counts them: under its launch bounds a kernel gets no more.
-  result.resources.registers =
-      std::min(result.resources.registers,
-               search::launch_register_cap(device.limits, result.resources.threads,
-                                           result.resources.min_blocks));
+  result.resources = search::resources_of(config, problem, device, limits);
   result.smem_terms = kernel.smem_terms(config, traits);
   result.thread_terms = kernel.thread_terms(config);
   result.register_terms = kernel.register_terms(config, traits);

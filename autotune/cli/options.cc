@@ -67,7 +67,8 @@ const TextOption kTextOptions[] = {
     {kDevice, kGroupDevice, "--gpu-spec", "FILE", &Options::gpu_spec,
      "GPU described by a YAML file, in place of a known one"},
     {kSpace, kGroupSearch, "--space", "FILE", &Options::space,
-     "Search space from a YAML file, in place of the built-in one"},
+     "Search space from a YAML file, in place of the built-in one (best: what the default config "
+     "is taken from)"},
     {kSpace, kGroupSearch, "--max-smem", "BYTES", &Options::max_smem,
      "Cap on shared memory per block", "AUTOTUNE_MAX_SMEM"},
     {kMaxSms, kGroupSearch, "--max-sms", "N", &Options::max_sms, "Use at most N SMs"},
@@ -146,7 +147,7 @@ const ListOption kListOptions[] = {
      "Leave problems out of the fit, to see its error on them: whole words of a problem's key, "
      "e.g. "
      "'m=4096 n=4096'; repeatable"},
-    {kCacheArgs, kGroupRun, "ARGUMENT", "", &Options::arguments,
+    {kCacheArgs, kGroupRun, "PATTERN|FILE", "", &Options::arguments,
      "list, show, remove, export: whole words of a problem's key, e.g. 'm=4096 n=4096'; merge, "
      "import: files"},
 };

@@ -108,10 +108,14 @@ Result<void> Contest::add_baseline() {
 }
 
 Result<void> Contest::time() {
+  int launches = 1;
+  for (const std::vector<Subject>& side : subjects_) {
+    for (const Subject& place : side) launches = std::max(launches, place.runs);
+  }
   Rounds rounds(subjects_.size(),
                 {static_cast<std::size_t>(std::max(request_.rounds, 1)),
                  static_cast<std::size_t>(std::max({request_.most_rounds, request_.rounds, 1})),
-                 request_.sustain_s});
+                 request_.sustain_s, launches});
   std::vector<std::size_t> launched(subjects_.size(), 0);
   const ClockState before = rig_.clocks();
   const Rig::Clock::time_point start = Rig::Clock::now();

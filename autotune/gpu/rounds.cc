@@ -29,6 +29,7 @@ bool Rounds::enough() const {
   if (taken() >= rule_.most) return true;
   double us = 0;
   for (const auto& side : samples_) us = std::accumulate(side.begin(), side.end(), us);
+  us *= rule_.launches;
   return us > kMostUs * static_cast<double>(samples_.size()) || certain();
 }
 

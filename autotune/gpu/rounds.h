@@ -16,6 +16,7 @@ struct RoundRule {
   std::size_t least = 30;
   std::size_t most = 30;  // where `least` leave a ratio uncertain and took less than kMostUs
   double sustain_s = 0;   // above 0: by time in place of the two above; see CompareRequest
+  int launches = 1;       // that a sample is the mean of
 };
 
 // Collects interleaved samples, A B C, C A B, ... (of two sides A B, B A): what drifts touches all

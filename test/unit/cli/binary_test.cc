@@ -83,7 +83,10 @@ TEST_CASE("the cache's commands on a cache of their own") {
   const std::string option = " --cache " + file;
   CHECK(shell("cache path" + option).out == file + "\n");
   CHECK(shell("cache path", "AUTOTUNE_CACHE=" + file).out == file + "\n");
-  CHECK(shell("cache list" + option).out == "No winners.\n");
+  const Ran none = shell("cache list" + option);
+  CHECK(none.out == "No winners.\n");
+  CHECK(contains(none.err, "there is no cache " + file + " yet"));
+  CHECK(shell("cache list m=1" + option).out == "No winner matches 'm=1'.\n");
   CHECK_FALSE(std::filesystem::exists(file));
   CHECK(shell("cache remove" + option).code == 2);
   CHECK(shell("cache remove --all" + option).out == "Removed 0 trials.\n");

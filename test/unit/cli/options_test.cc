@@ -212,6 +212,8 @@ TEST_CASE("a completion offers every family") {
 
 TEST_CASE("a bundle needs a file to be written to") {
   check_refused({"bundle", "--suite", "gemm", "--device", "nvidia-h200"}, "--output");
+  check_refused({"bundle", "--suite", "gemm", "--device", "nvidia-h200", "-o", "/no/such/folder/x"},
+                "there is no folder /no/such/folder");
 }
 
 TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own code") {

@@ -110,6 +110,15 @@ TEST_CASE("an uncertain ratio is given up after half a second of each side") {
   CHECK(run(2, {60, 240, 0}, wavering).samples(1).size() == 60);
 }
 
+TEST_CASE("samples of many launches count with all of them") {
+  const auto uncertain = [](std::size_t side, std::size_t i) {
+    return side == 0 ? 1500.0 : noisy(1500, i);
+  };
+  const std::size_t of_one = run(2, {30, 800, 0}, uncertain).samples(0).size();
+  CHECK(of_one > 300);
+  CHECK(run(2, {30, 800, 0, 10}, uncertain).samples(0).size() < of_one / 8);
+}
+
 TEST_CASE("a sustained comparison ends by time and forgets how it warmed up") {
   Rounds rounds(2, RoundRule{30, 30, 2});
   Sides sides = rounds.next(16, Seconds(0.1));

@@ -148,8 +148,12 @@ TEST_CASE("values that no enumeration has, an empty family and infinite factors 
   problem.alpha = std::numeric_limits<double>::quiet_NaN();
   CHECK(says(refused(problem), "alpha"));
   problem = square();
-  problem.beta = std::numeric_limits<double>::infinity();
-  CHECK(says(refused(problem), "beta"));
+  for (const double beta : {std::numeric_limits<double>::infinity(), 1e39, 1e-46}) {
+    problem.beta = beta;
+    CHECK(says(refused(problem), "beta"));
+  }
+  problem.beta = 1e-45;  // denormal in fp32
+  CHECK(checked_or_fail(problem).beta == 1e-45);
 }
 
 TEST_CASE("exact_fp32 is for fp32, and marks the key, the description and the traits") {

@@ -152,6 +152,14 @@ TEST_CASE("the default config is the front of the plan") {
   }
 }
 
+TEST_CASE("where a problem is too large for a launch that is what nothing_fits says") {
+  const auto candidate = default_candidate(gemm(1500000000, 1500000000, 1500000000),
+                                           device_named("nvidia-h200"), gemm_space(), Limits{});
+  REQUIRE_FALSE(candidate);
+  CHECK(candidate.error().code == ErrorCode::nothing_fits);
+  CHECK(candidate.error().message.find("grid, required") != std::string::npos);
+}
+
 TEST_CASE("the default config fits, on every known device, for the suite and at the extremes") {
   std::vector<Problem> problems = {gemm(1, 1, 1), gemm(2147483647, 1, 1),
                                    gemm(100, 512, 1524, DType::fp32)};
