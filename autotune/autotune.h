@@ -68,12 +68,12 @@ class Kernel {
   // first 64 KiB must be zero before the first launch, and every launch leaves them so. Kernels can
   // share a workspace, but not launches that may run at the same time, and of geglu_mlp, which
   // launches twice, no calls at the same time either. The context that the kernel was loaded into
-  // must be current. Asynchronous; errors: bad_input (a pointer that is null, not aligned or not
-  // needed), failed (of the launch itself). Allocates nothing, may be captured in a CUDA graph, and
-  // may be called by several threads at once. Where parts of k wait for each other, the launch is a
-  // cooperative one: it begins once all of its blocks can run, and is refused where the context has
-  // too few SMs for them. With a workspace that was not zero, or that another launch uses, it may
-  // never end.
+  // must be current. Asynchronous; errors: bad_input (a pointer that is null, not aligned or of
+  // another family), failed (of the launch itself). Allocates nothing, may be captured in a CUDA
+  // graph, and may be called by several threads at once. Where parts of k wait for each other, the
+  // launch is a cooperative one: it begins once all of its blocks can run, and is refused where the
+  // context has too few SMs for them. With a workspace that was not zero, or that another launch
+  // uses, it may never end.
   Expected<void> launch(const void* a, const void* b, void* c, void* stream = nullptr,
                         void* workspace = nullptr, const void* up = nullptr,
                         const void* down = nullptr) const;

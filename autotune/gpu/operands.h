@@ -36,7 +36,7 @@ class Operands {
   // At one of the places where they lie: 0, or one that spread() made.
   DevicePointers pointers(std::size_t place = 0) const;
 
-  // How long a short launch takes depends on where in memory its operands lie, by up to 3 %, and
+  // How long a short launch takes depends on where in memory its operands lie, by up to 4 %, and
   // two launches' ratio with it (1024^3 on an H200: 1.00 to 1.04 between two of our configs). So
   // small operands lie at several places, eight at most, each with inputs of the same values; the
   // output is checked at the first only, which shares the workspace with the others. Where memory

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "kernels/problem.h"
 
 namespace autotune::io {
@@ -47,7 +49,7 @@ bool read_types(YamlMap& map, Problem& problem) {
 }
 
 bool read_fields(YamlMap& map, Problem& problem) {
-  constexpr double kLargest = 1e30;
+  constexpr double kLargest = std::numeric_limits<float>::max();  // as checked() has it
   const bool has_out_dtype = read_types(map, problem);
   if (map.has("alpha")) problem.alpha = map.number("alpha", -kLargest, kLargest);
   if (map.has("beta")) problem.beta = map.number("beta", -kLargest, kLargest);

@@ -147,10 +147,12 @@ constexpr std::int32_t kBaseLive = 27;
 constexpr std::int32_t kBaseLiveParts = 56;
 constexpr std::int32_t kBaseLiveOneStep = 32;
 
+constexpr std::int32_t kLeastAsyncCopy = 4;  // bytes of cp.async
+
 // Where rows begin anywhere, four chunks at once are loaded through registers: what that takes
 // beyond the rest, fitted to 60 configs.
 std::int32_t ragged_registers(const KernelTraits& t) {
-  return std::min(t.align_a, t.align_b) < 4 ? 24 : 0;
+  return std::min(t.align_a, t.align_b) < kLeastAsyncCopy ? 24 : 0;
 }
 
 std::int32_t registers_per_copy(const KernelTraits& t) { return t.dtype == DType::fp32 ? 6 : 4; }
@@ -173,7 +175,8 @@ std::int32_t live(const Values& v, const KernelTraits& t) {
 // Bytes of a tile per instruction that loads them. 16 bytes that cannot go straight into shared
 // memory take two loads of aligned pieces.
 std::int32_t copy_bytes(std::int32_t align, const DeviceSpec& device) {
-  if (align == 16 || (align >= 4 && device.limits.has(Feature::cp_async))) return align;
+  if (align == 16 || (align >= kLeastAsyncCopy && device.limits.has(Feature::cp_async)))
+    return align;
   return 8;
 }
 
