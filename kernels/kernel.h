@@ -45,10 +45,11 @@ struct Term {
   std::int64_t value;
 };
 
-// The order in which consecutive blocks walk over the tiles of C.
+// The order in which consecutive blocks walk over the tiles of C, and each over its k tiles.
 struct TileOrder {
   bool raster_along_n = false;  // along n, else along m
   int swizzle = 1;              // width of a walk: tiles in the other direction
+  int stagger = 0;              // k tiles by which a tile begins further on than the one before
 
   friend bool operator==(const TileOrder&, const TileOrder&) = default;
 };

@@ -16,12 +16,16 @@ constexpr std::size_t kPopulation = 24;
 constexpr std::size_t kTournament = 4;  // drawn from the population; the fastest is a parent
 constexpr int kAttempts = 16;           // at a child that was never tried
 constexpr double kGain = 0.01;          // what counts as progress
-constexpr std::size_t kPatience = 160;  // configs without progress
+constexpr std::size_t kPatience = 160;  // configs without progress, unless another is asked for
 
 class Evolution final : public Strategy {
  public:
-  Evolution(const Plan& plan, std::uint64_t seed)
-      : plan_(plan), neighbours_(plan), random_(seed), planned_(plan.survivors.size()) {
+  Evolution(const Plan& plan, const StrategyOptions& options)
+      : plan_(plan),
+        neighbours_(plan),
+        random_(options.seed),
+        patience_(options.patience > 0 ? options.patience : kPatience),
+        planned_(plan.survivors.size()) {
     for (std::size_t i = 0; i < plan.survivors.size(); ++i) {
       index_.emplace(plan.survivors[i].config, i);
     }
@@ -40,7 +44,7 @@ class Evolution final : public Strategy {
     best.resize(std::min(best.size(), kPopulation));
     note_progress(best, history.size());
     std::vector<std::size_t> batch;
-    if (history.size() - progress_at_ >= kPatience) return batch;
+    if (history.size() - progress_at_ >= patience_) return batch;
     while (batch.size() < limit && given_ < planned_.size()) {
       const std::size_t candidate = given_ == 0            ? 0
                                     : given_ < kPopulation ? stranger()
@@ -106,6 +110,7 @@ class Evolution final : public Strategy {
   const Plan& plan_;
   Neighbours neighbours_;
   Random random_;
+  std::size_t patience_;
   std::unordered_map<Config, std::size_t, ConfigHash> index_;
   std::vector<bool> planned_;  // ever returned
   std::size_t given_ = 0;
@@ -115,8 +120,8 @@ class Evolution final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_evolution(const Plan& plan, std::uint64_t seed) {
-  return std::make_unique<Evolution>(plan, seed);
+std::unique_ptr<Strategy> make_evolution(const Plan& plan, const StrategyOptions& options) {
+  return std::make_unique<Evolution>(plan, options);
 }
 
 }  // namespace autotune::search

@@ -1,7 +1,7 @@
 // The top predictions spread over kernels and tile shapes; then, again and again, what a surrogate
 // that learned from the results so far expects to improve most on the best of them, until the next
 // ones hardly have a chance to, or many in a row did not. In the end the best codes in every order
-// of their tiles.
+// of their tiles and of their k tiles.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -28,10 +28,11 @@ constexpr std::size_t kShortlist = 1500;  // configs that the choice is made amo
 constexpr std::size_t kFewest = 24;       // configs before it may be done
 constexpr double kGain = 0.01;            // what is worth going on for
 constexpr double kChance = 0.05;          // that any of the next ones brings it, else done
-constexpr std::size_t kPatience = 32;  // configs in a row that may bring less than that, else done
+constexpr std::size_t kPatience = 32;  // configs in a row that may bring less than that, else done;
+                                       // where another is asked for, it alone ends the search
 constexpr double kCompiled = 0.3;     // what a gain is worth whose code is to be compiled: guessed;
                                       // tuning with code there went from 2.3 to 1.3 - 1.8 s
-constexpr std::size_t kTopCodes = 2;  // whose tile orders are all measured: they take no compiler,
+constexpr std::size_t kTopCodes = 3;  // whose tile orders are all measured: they take no compiler,
                                       // and are far apart even where all tiles run at once
 constexpr double kLongUs = 300;       // but only of launches shorter than this
 constexpr double kFailure = 0.4;      // a failure tells of those like it as if it were this much
@@ -46,12 +47,15 @@ double expected_improvement(double best, double mean, double deviation) {
   return (best - mean) * below(z) + deviation * density(z);
 }
 
-// The survivors that the choice is made among, by their places in the plan.
+// The survivors that the choice is made among, by their places in the plan. Staggered k tiles, of
+// which the prediction knows nothing, come in the end, with the best codes.
 std::vector<std::size_t> field_of(const Plan& plan) {
   std::vector<std::size_t> field;
   std::map<const HostTwin*, std::size_t> of_kernel;
   for (std::size_t i = 0; i < plan.survivors.size(); ++i) {
-    if (++of_kernel[plan.survivors[i].config.kernel] <= kField) field.push_back(i);
+    const Config& config = plan.survivors[i].config;
+    if (config.kernel->tile_order(config).stagger != 0) continue;
+    if (++of_kernel[config.kernel] <= kField) field.push_back(i);
   }
   return field;
 }
@@ -71,14 +75,16 @@ Manner manner_of(const Candidate& candidate) {
           value_of(candidate.config, "split_k") > 1, candidate.resources.workspace_bytes > 0};
 }
 
-// Within, a candidate is a place in the field.
+// Within, a candidate is a place in the field, but in the end, where orders are places in the plan.
 class ModelGuided final : public Strategy {
  public:
-  ModelGuided(const Plan& plan, HasCode has_code)
-      : places_(field_of(plan)),
+  ModelGuided(const Plan& plan, StrategyOptions options)
+      : plan_(plan),
+        places_(field_of(plan)),
         field_(candidates_of(plan, places_)),
         surrogate_(field_),
-        has_code_(std::move(has_code)),
+        has_code_(std::move(options.has_code)),
+        patience_(options.patience),
         planned_(field_.size()),
         worth_(field_.size()) {
     open();
@@ -87,25 +93,22 @@ class ModelGuided final : public Strategy {
   std::string_view name() const override { return "model"; }
 
   std::vector<std::size_t> next(std::span<const Observation> history, std::size_t limit) override {
-    std::vector<std::size_t> batch = next_of_field(history, limit);
-    for (std::size_t& candidate : batch) candidate = places_[candidate];
-    return batch;
-  }
-
- private:
-  std::vector<std::size_t> next_of_field(std::span<const Observation> history, std::size_t limit) {
-    std::vector<std::size_t> batch;
     if (!opening_.empty()) {
       const auto count = static_cast<std::ptrdiff_t>(std::min(limit, opening_.size()));
-      batch.assign(opening_.begin(), opening_.begin() + count);
+      const std::vector<std::size_t> batch(opening_.begin(), opening_.begin() + count);
       opening_.erase(opening_.begin(), opening_.begin() + count);
-      return batch;
+      return in_plan(batch);
     }
     for (; known_ < history.size(); ++known_) note(history[known_]);
     // Fewer at a time would ask for the same sums more often.
-    if (pending_.size() > ahead() / 2) return batch;
-    batch = choose(std::min(limit, ahead() - pending_.size()));
-    for (const std::size_t candidate : batch) give(candidate);
+    const std::size_t under_way = pending_.size() + staggered_pending_.size();
+    if (under_way > ahead() / 2) return {};
+    return choose(std::min(limit, ahead() - under_way));
+  }
+
+ private:
+  std::vector<std::size_t> in_plan(std::vector<std::size_t> batch) const {
+    for (std::size_t& candidate : batch) candidate = places_[candidate];
     return batch;
   }
 
@@ -147,47 +150,74 @@ class ModelGuided final : public Strategy {
     pending_.insert(candidate);
   }
 
+  // Its place in the field; none where it stands outside.
+  std::optional<std::size_t> in_field(std::size_t survivor) const {
+    const auto place = std::lower_bound(places_.begin(), places_.end(), survivor);
+    if (place == places_.end() || *place != survivor) return std::nullopt;
+    return static_cast<std::size_t>(place - places_.begin());
+  }
+
   void note(const Observation& seen) {
-    const auto place = std::lower_bound(places_.begin(), places_.end(), seen.candidate);
-    const bool of_field = place != places_.end() && *place == seen.candidate;
-    const auto candidate = static_cast<std::size_t>(place - places_.begin());
-    if (of_field) {
-      planned_[candidate] = true;  // a former winner may come from elsewhere
-      pending_.erase(candidate);
+    const std::optional<std::size_t> candidate = in_field(seen.candidate);
+    if (candidate) {
+      planned_[*candidate] = true;  // a former winner may come from elsewhere
+      pending_.erase(*candidate);
+    } else {
+      staggered_pending_.erase(seen.candidate);
     }
     if (seen.outcome == Outcome::ok) {
-      if (of_field) good_.push_back({candidate, seen.median_us});
+      if (candidate) good_.push_back({*candidate, seen.median_us});
       best_ = std::min(best_, std::log(seen.median_us));
       if (best_ < gained_ - kGain) {
         gained_ = best_;
         gained_at_ = known_;
       }
-    } else if (of_field) {
-      failed_.push_back(candidate);
+    } else if (candidate) {
+      failed_.push_back(*candidate);
     }
   }
 
   std::vector<std::size_t> choose(std::size_t count) {
-    if (good_.empty()) return down_the_ranking(count);
+    if (good_.empty()) return given(down_the_ranking(count));
     learn();
     Promising next = promising(ahead());
-    const bool stale = known_ - gained_at_ > kPatience;
-    if (known_ >= kFewest && (stale || next.chance < kChance)) return other_orders(count);
+    const std::size_t idle = known_ - gained_at_;
+    const bool done = patience_ > 0 ? idle > patience_ : idle > kPatience || next.chance < kChance;
+    if (known_ >= kFewest && done) return other_orders(count);
     orders_.clear();  // other codes may be the best when this is over
     next.candidates.resize(std::min(next.candidates.size(), count));
-    return std::move(next.candidates);
+    return given(std::move(next.candidates));
+  }
+
+  std::vector<std::size_t> given(std::vector<std::size_t> batch) {
+    for (const std::size_t candidate : batch) give(candidate);
+    return in_plan(std::move(batch));
   }
 
   // Some of the best codes' orders that were not given yet; none while anything is under way that
   // may come before them.
   std::vector<std::size_t> other_orders(std::size_t count) {
-    if (orders_.empty() && pending_.empty()) orders_ = orders_of_best();
+    if (orders_.empty() && pending_.empty() && staggered_pending_.empty()) {
+      orders_ = orders_of_best();
+    }
     std::vector<std::size_t> batch;
-    while (!orders_.empty() && batch.size() < count) {
-      if (!planned_[orders_.back()]) batch.push_back(orders_.back());
-      orders_.pop_back();
+    for (; !orders_.empty() && batch.size() < count; orders_.pop_back()) {
+      const std::size_t survivor = orders_.back();
+      if (was_given(survivor)) continue;
+      batch.push_back(survivor);
+      if (const auto candidate = in_field(survivor)) {
+        give(*candidate);
+      } else {
+        staggered_.insert(survivor);
+        staggered_pending_.insert(survivor);
+      }
     }
     return batch;
+  }
+
+  bool was_given(std::size_t survivor) const {
+    const auto candidate = in_field(survivor);
+    return candidate ? planned_[*candidate] : staggered_.contains(survivor);
   }
 
   std::vector<std::size_t> orders_of_best() const {
@@ -203,10 +233,10 @@ class ModelGuided final : public Strategy {
       if (std::find(codes.begin(), codes.end(), code) == codes.end()) codes.push_back(code);
     }
     std::vector<std::size_t> orders;
-    for (std::size_t i = 0; i < field_.size() && !codes.empty(); ++i) {
-      if (planned_[i]) continue;
-      const Config code = code_of(field_[i].config);
-      if (std::find(codes.begin(), codes.end(), code) != codes.end()) orders.push_back(i);
+    for (std::size_t i = 0; i < plan_.survivors.size() && !codes.empty(); ++i) {
+      const Config code = code_of(plan_.survivors[i].config);
+      const bool best = std::find(codes.begin(), codes.end(), code) != codes.end();
+      if (best && !was_given(i)) orders.push_back(i);
     }
     return orders;
   }
@@ -301,15 +331,19 @@ class ModelGuided final : public Strategy {
     return batch;
   }
 
+  const Plan& plan_;
   std::vector<std::size_t> places_;  // of the field in the plan
   std::vector<Candidate> field_;
   Surrogate surrogate_;
   HasCode has_code_;
+  std::size_t patience_;
   std::vector<std::size_t> opening_;          // what is left of it
   std::vector<bool> planned_;                 // ever given, or to be in the opening
   std::vector<std::optional<double>> worth_;  // of a gain, once it was asked for
   std::set<std::size_t> pending_;             // given and not yet known
-  std::vector<std::size_t> orders_;           // of the best codes, to be given
+  std::vector<std::size_t> orders_;           // of the best codes, to be given: places in the plan
+  std::set<std::size_t> staggered_;           // of those outside of the field, given
+  std::set<std::size_t> staggered_pending_;   // and not yet known
   std::size_t ranked_ = 0;                    // the ranking before it is planned
   std::size_t known_ = 0;                     // of the history
   std::vector<Surrogate::Sample> good_;
@@ -321,8 +355,8 @@ class ModelGuided final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_model(const Plan& plan, HasCode has_code) {
-  return std::make_unique<ModelGuided>(plan, std::move(has_code));
+std::unique_ptr<Strategy> make_model(const Plan& plan, StrategyOptions options) {
+  return std::make_unique<ModelGuided>(plan, std::move(options));
 }
 
 }  // namespace autotune::search

@@ -32,15 +32,24 @@ class Strategy {
                                         std::size_t limit) = 0;
 };
 
-// bad_input, listing the strategies there are, for any other name.
-Expected<void> check_strategy(std::string_view name);
-
 // Whether a survivor's code was there before the search, so that measuring it takes no compiler.
 using HasCode = std::function<bool(std::size_t candidate)>;
 
-// "exhaustive", "random", "evolution", "model"; bad_input as above. `plan` must outlive it, and
-// `has_code`, which "model" asks at most once for each survivor, must work as long.
+struct StrategyOptions {
+  std::uint64_t seed = 1;
+  // Configs in a row that may gain less than 1 % before "model" or "evolution" is done; 0: as many
+  // as each takes by itself, "model" fewer where gains are not to be expected. The others have no
+  // such end.
+  std::size_t patience = 0;
+  HasCode has_code = {};  // "model" asks it at most once for each survivor
+};
+
+// bad_input for a name that is none of "exhaustive", "random", "evolution", "model", and for
+// patience that a strategy does not have.
+Expected<void> check_strategy(std::string_view name, std::size_t patience = 0);
+
+// bad_input as above. `plan` must outlive it, and what `has_code` needs.
 Expected<std::unique_ptr<Strategy>> make_strategy(std::string_view name, const Plan& plan,
-                                                  std::uint64_t seed, HasCode has_code = {});
+                                                  StrategyOptions options = {});
 
 }  // namespace autotune::search

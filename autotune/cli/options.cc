@@ -79,6 +79,8 @@ const TextOption kTextOptions[] = {
      "Compile N sampled rejects too and look for false passes and false rejects"},
     {kTune, kGroupRun, "--budget", "SECONDS", &Options::budget, "Stop after so long per problem"},
     {kTune, kGroupRun, "--trials", "N", &Options::trials, "Stop after N measured configs"},
+    {kTune, kGroupRun, "--patience", "N", &Options::patience,
+     "Stop after N configs in a row that gain less than 1 % (default: model 32, evolution 160)"},
     {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
      "model (default): the best predicted, then what the measured ones say of the rest; "
      "exhaustive; "

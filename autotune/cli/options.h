@@ -28,7 +28,7 @@ struct Options {
   int verbose = 0;
   std::string compile, audit;
   std::string config;
-  std::string budget, trials, strategy, jobs, seed;
+  std::string budget, trials, patience, strategy, jobs, seed;
   bool resume = false;
   bool fresh = false;
   std::string baseline;

@@ -108,7 +108,7 @@ Expected<search::CurveBand> replay_all(const std::string& strategy, const Wanted
                                        const search::Recording& recording) {
   std::vector<search::Curve> curves;
   for (std::uint64_t seed = wanted.first_seed; seed <= wanted.last_seed; ++seed) {
-    auto made = search::make_strategy(strategy, recording.plan, seed);
+    auto made = search::make_strategy(strategy, recording.plan, {seed});
     if (!made) return tl::unexpected(made.error());
     curves.push_back(search::replay(**made, recording, wanted.batch, wanted.most));
   }

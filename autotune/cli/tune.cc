@@ -40,6 +40,14 @@ Expected<void> fill_steering(const Options& options, tune::TuneOptions& tune) {
     if (!known) return fail(ErrorCode::bad_input, "--strategy: " + known.error().message);
     tune.strategy = options.strategy;
   }
+  if (!options.patience.empty()) {
+    const auto patience =
+        read_count("--patience", options.patience, 1, std::numeric_limits<std::int32_t>::max());
+    if (!patience) return tl::unexpected(patience.error());
+    tune.patience = *patience;
+    const auto known = search::check_strategy(tune.strategy, tune.patience);
+    if (!known) return fail(ErrorCode::bad_input, "--patience: " + known.error().message);
+  }
   const auto jobs = read_jobs(options);
   if (!jobs) return tl::unexpected(jobs.error());
   tune.jobs = *jobs;

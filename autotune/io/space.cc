@@ -9,8 +9,8 @@
 namespace autotune::io {
 namespace {
 
-// Enumerating more takes minutes, and is a slip in a list of values rather than an intent.
-constexpr std::int64_t kMaxConfigs = 100'000'000;
+// More is a slip in a list of values rather than an intent.
+constexpr std::int64_t kMaxConfigs = 1'000'000'000;
 
 search::ParameterRange read_range(YamlMap& map, const Parameter& parameter) {
   search::ParameterRange range{std::string(parameter.name), {}};

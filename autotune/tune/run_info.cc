@@ -19,6 +19,7 @@ std::string options_text(const TuneOptions& options) {
   nlohmann::json text{{"budget_seconds", options.budget_seconds},
                       {"max_trials", options.max_trials},
                       {"strategy", options.strategy},
+                      {"patience", options.patience},
                       {"seed", options.seed},
                       {"fresh", options.fresh},
                       {"max_smem", options.limits.max_smem},

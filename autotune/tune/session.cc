@@ -57,8 +57,9 @@ Expected<TuneResult> Session::run() {
 }
 
 Expected<void> Session::search() {
-  auto strategy = search::make_strategy(tools_.options.strategy, plan_, tools_.options.seed,
-                                        [this](std::size_t i) { return had_code(i); });
+  auto strategy = search::make_strategy(tools_.options.strategy, plan_,
+                                        {tools_.options.seed, tools_.options.patience,
+                                         [this](std::size_t i) { return had_code(i); }});
   if (!strategy) return tl::unexpected(strategy.error());
   while (true) {
     if (tools_.stop) {

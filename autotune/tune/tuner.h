@@ -20,7 +20,8 @@ struct TuneOptions {
   double budget_seconds = 0;    // 0: until the strategy is done
   std::int64_t max_trials = 0;  // measured configs; 0: no bound
   std::string strategy = "model";
-  int jobs = 0;  // compile workers; 0: one per core
+  std::size_t patience = 0;  // as StrategyOptions has it
+  int jobs = 0;              // compile workers; 0: one per core
   std::uint64_t seed = 1;
   bool fresh = false;  // measure again what the cache holds
   search::Limits limits;

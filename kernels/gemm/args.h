@@ -10,6 +10,9 @@ typedef unsigned long long Reciprocal;
 // C[m,n] = alpha * A[m,k] * B[k,n] + beta * C, or, where the kernel is compiled as gated,
 // activation(A * B) .* (A * Up). Leading dimensions in elements; Up has that of B.
 struct alignas(64) GemmArgs {
+  static constexpr int kRasterAlongN = 1;  // consecutive blocks walk along n, else along m
+  static constexpr int kAdmits = 2;  // the launch behind this one may begin where its end is near
+
   // In one line of the constant cache, which is cold at every launch: all that says where a block
   // begins.
   int m;
@@ -17,9 +20,11 @@ struct alignas(64) GemmArgs {
   int k;
   int tiles_m;
   int tiles_n;
-  int raster;   // 0: consecutive blocks walk along m, 1: along n
+  int flags;    // kRasterAlongN, kAdmits
   int swizzle;  // tiles of the other direction that one walk covers
-  int admits;   // the launch behind this one may begin where this one's end is near
+  // Which k tile comes first: tile i begins (i & starts) * stagger k tiles on. Not all kernels.
+  short starts;
+  short stagger;
   // Of the tiles in a whole group of walks, in a walk's step, and in a step of the last group.
   Reciprocal of_group;
   Reciprocal of_step;

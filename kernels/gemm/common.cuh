@@ -48,8 +48,9 @@ __device__ __forceinline__ u32 divided(u32 value, Reciprocal divisor) {
 // Output tile of the id-th block: groups of `swizzle` tiles in one direction, walked along the
 // other, so that the tiles in flight share rows of A and columns of B in the L2.
 __device__ __forceinline__ TileIndex tile_of(u32 id, const GemmArgs& args) {
-  const u32 along = args.raster ? args.tiles_n : args.tiles_m;
-  const u32 across = args.raster ? args.tiles_m : args.tiles_n;
+  const bool along_n = args.flags & GemmArgs::kRasterAlongN;
+  const u32 along = along_n ? args.tiles_n : args.tiles_m;
+  const u32 across = along_n ? args.tiles_m : args.tiles_n;
   const u32 group = divided(id, args.of_group);
   const u32 first = group * args.swizzle;
   const bool whole = first + args.swizzle <= across;
@@ -57,7 +58,7 @@ __device__ __forceinline__ TileIndex tile_of(u32 id, const GemmArgs& args) {
   const u32 in_group = id - first * along;
   const u32 walk = divided(in_group, whole ? args.of_step : args.of_last_step);
   const u32 step = first + in_group - walk * width;
-  return args.raster ? TileIndex{int(step), int(walk)} : TileIndex{int(walk), int(step)};
+  return along_n ? TileIndex{int(step), int(walk)} : TileIndex{int(walk), int(step)};
 }
 
 __device__ __forceinline__ u32 shared_address(const void* pointer) {
@@ -68,7 +69,7 @@ __device__ __forceinline__ u32 shared_address(const void* pointer) {
 // there. Sooner would be worse: its blocks would crowd on the few SMs that this launch leaves free.
 __device__ __forceinline__ void admit_launch_behind(const GemmArgs& args) {
 #if __CUDA_ARCH__ >= 900
-  if (args.admits) asm volatile("griddepcontrol.launch_dependents;");
+  if (args.flags & GemmArgs::kAdmits) asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <limits>
 #include <numeric>
@@ -33,6 +34,23 @@ std::int32_t raster(const Config& config) {
 }
 std::int32_t swizzle(const Config& config) {
   return config.values[config.kernel->parameters().size() - 1];
+}
+
+// At least: some parts may have one more.
+std::int64_t k_tiles_of_part(const Config& config, const Problem& problem,
+                             const SplitShape& parts) {
+  return ceil_div(problem.k, std::int64_t{block_k(config)}) / (parts.parts * parts.groups);
+}
+
+// Tiles that begin at different k tiles, `stagger` from one to the next: a power of two, 1 where
+// all begin at the first. Where many tiles share each operand they walk along k together, so that
+// what one loads is in the L2 for the others.
+constexpr std::int64_t kSharers = 2;
+constexpr std::int64_t kMostStarts = 1024;
+std::int64_t starts_of(std::int32_t stagger, const Tiles& tiles, std::int64_t k_tiles) {
+  if (stagger == 0 || std::min(tiles.m, tiles.n) > kSharers || tiles.all() == 1) return 1;
+  const auto fit = static_cast<std::uint64_t>(std::max<std::int64_t>(1, k_tiles / stagger));
+  return std::min(kMostStarts, static_cast<std::int64_t>(std::bit_floor(fit)));
 }
 
 // Blocks of the launch, which loop over the tiles where there are fewer of them, unless they wait
@@ -170,20 +188,25 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   args.k = static_cast<int>(problem.k);
   args.tiles_m = static_cast<int>(tiles.m);
   args.tiles_n = static_cast<int>(tiles.n);
-  args.raster = raster(config);
+  const bool along_n = raster(config) != 0;
+  if (along_n) args.flags |= GemmArgs::kRasterAlongN;
   // A walk wider than there are tiles is as wide as there are; the device multiplies in 32 bits.
-  args.swizzle = std::min(swizzle(config), args.raster != 0 ? args.tiles_m : args.tiles_n);
+  args.swizzle = std::min(swizzle(config), along_n ? args.tiles_m : args.tiles_n);
   args.alpha = static_cast<float>(problem.alpha);
   args.beta = static_cast<float>(problem.beta);
-  const std::int64_t along = args.raster != 0 ? tiles.n : tiles.m;
-  const std::int64_t across = args.raster != 0 ? tiles.m : tiles.n;
+  const std::int64_t along = along_n ? tiles.n : tiles.m;
+  const std::int64_t across = along_n ? tiles.m : tiles.n;
   args.of_group = reciprocal(along * args.swizzle);
   args.of_step = reciprocal(args.swizzle);
   args.of_last_step = reciprocal(across % args.swizzle);
   args.up = reinterpret_cast<const void*>(pointers.up);
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   const bool linked = device.limits.cc >= kFirstToFollow;
-  args.admits = linked && pointers.link == Link::ahead ? 1 : 0;
+  if (linked && pointers.link == Link::ahead) args.flags |= GemmArgs::kAdmits;
+  const std::int64_t starts =
+      starts_of(stagger(config), tiles, k_tiles_of_part(config, problem, parts));
+  args.starts = static_cast<std::int16_t>(starts - 1);
+  args.stagger = static_cast<std::int16_t>(starts > 1 ? stagger(config) : 0);
 
   const std::int32_t cluster_blocks = shape.blocks() * parts.parts;
   LaunchPlan plan;
@@ -237,18 +260,23 @@ std::vector<Definition> GemmTwin::definitions(const Config& config, const Kernel
 }
 
 TileOrder GemmTwin::tile_order(const Config& config) const {
-  return {raster(config) != 0, swizzle(config)};
+  return {raster(config) != 0, swizzle(config), stagger(config)};
 }
 
 void GemmTwin::canonical(const Config& code, const Problem& problem,
                          std::span<TileOrder> orders) const {
   const Tiles tiles = tiles_of(code, cluster(code), problem);
+  const std::int64_t k_tiles =
+      k_tiles_of_part(code, problem, split(code, problem, tiles.of_blocks()));
   for (TileOrder& order : orders) {
+    const int stagger = starts_of(order.stagger, tiles, k_tiles) > 1 ? order.stagger : 0;
     if (tiles.m == 1 || tiles.n == 1) {
-      order = {};  // a single line of tiles has one order
+      order = {false, 1, stagger};  // a single line of tiles has one order
     } else if (order.swizzle >= (order.raster_along_n ? tiles.m : tiles.n)) {
       // One walk over all is the plain walk the other way.
-      order = {!order.raster_along_n, 1};
+      order = {!order.raster_along_n, 1, stagger};
+    } else {
+      order.stagger = stagger;
     }
   }
 }

@@ -91,6 +91,8 @@ class GemmTwin : public HostTwin {
   }
   // True where one block per SM loops over the tiles.
   virtual bool persistent(const Config&) const { return false; }
+  // k tiles by which a tile begins further along k than the one before.
+  virtual std::int32_t stagger(const Config&) const { return 0; }
   // Constants of this kernel beside the traits and the compile-time parameters.
   virtual std::vector<Definition> layout_definitions(const Config& config,
                                                      const KernelTraits& traits) const = 0;
@@ -109,7 +111,7 @@ inline std::int32_t block_m(const Config& config) { return config.values[0]; }
 inline std::int32_t block_n(const Config& config) { return config.values[1]; }
 inline std::int32_t block_k(const Config& config) { return config.values[2]; }
 
-// And these two, known at run time, last.
+// And these two, known at run time, last. What else is known at run time stands before them.
 inline constexpr Parameter kRaster{"raster", 0,    1,
                                    0,        true, "consecutive blocks walk along m (0) or n (1)"};
 inline constexpr Parameter kSwizzle{"swizzle", 1,    64,

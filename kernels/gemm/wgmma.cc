@@ -22,7 +22,8 @@ enum Index {
   kPingpong,
   kClusterM,
   kClusterN,
-  kSplitK
+  kSplitK,
+  kStagger
 };
 
 constexpr Parameter kParameters[] = {
@@ -37,6 +38,9 @@ constexpr Parameter kParameters[] = {
     {"split_k", 1, 64, 1, false,
      "parts of k in blocks of their own, added up: by a cluster of up to 8 that shares no loads, "
      "else in a workspace by blocks that all run at once"},
+    {"stagger", 0, 1024, 0, true,
+     "k tiles by which a tile of C begins further along k than the one before, and ends with those "
+     "it left out; of no effect where there are more than two tiles in both directions"},
     kRaster,
     kSwizzle,
 };
@@ -296,6 +300,8 @@ class Wgmma final : public GemmTwin {
     if (!in_workspace && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     return needs;
   }
+
+  std::int32_t stagger(const Config& config) const override { return config.values[kStagger]; }
 
   ClusterShape cluster(const Config& config) const override {
     return {config.values[kClusterM], config.values[kClusterN]};

@@ -7,8 +7,8 @@ __device__ __forceinline__ u32 stage_bytes(const WgmmaArgs& args) {
   return sizeof(Stage) - (BLOCK_M - loaded_rows(args.gemm.m, BLOCK_M)) * 128 * TileA::kSlabs;
 }
 
-// Starts the loads of k tile `step` of a tile of C into a stage whose readers are done: this
-// block's share of what its cluster needs, or, where `kAlone`, all that it needs itself.
+// Starts the loads of the k tile that comes at `step` of a tile of C into a stage whose readers are
+// done: this block's share of what its cluster needs, or, where `kAlone`, all that it needs itself.
 template <bool kAlone>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
                                            ClusterPlace place, u32 at, const Unit& unit, int step) {
@@ -23,7 +23,8 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   const u32 full = shared_address(&shared.full[at]);
   barrier_expect(full, stage_bytes(args));
   Stage& stage = shared.stages[at];
-  const int k = (unit.first + step) * BLOCK_K;
+  const int turned = unit.start + step;
+  const int k = (unit.first + (turned < unit.count ? turned : turned - unit.count)) * BLOCK_K;
   load_operand<TileA, A_K_MAJOR, CLUSTER_N, TileA::kSlabBytes, kAlone>(
       shared_address(&stage.a), args.map_a, unit.row, k, full, place.n, row_blocks);
   const u32 tile_b = shared_address(&stage.b);

@@ -127,6 +127,7 @@ struct Unit {
   int group;  // which of its parts, where these meet in the workspace
   int first;
   int count;
+  int start;  // which of them comes first; behind the last one the others follow
 };
 
 __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, ClusterPlace place,
@@ -149,6 +150,7 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, Cluste
     // Where there are fewer k tiles than parts, the others load one past the end: zeros.
     unit.count = max(range.count, 1);
   }
+  unit.start = int(unit.id & u32(args.gemm.starts)) * args.gemm.stagger;
   return unit;
 }
 

@@ -41,9 +41,11 @@ inline gpu::DeviceMemory put(gpu::Workbench& bench, const std::vector<float>& va
   return std::move(*memory);
 }
 
-// m x n results of a config, row by row; what it did not write stays NaN.
+// m x n results of a config, row by row; what it did not write stays NaN. `max_sms` > 0 caps the
+// grid.
 inline std::vector<float> run_given(gpu::Workbench& bench, const Config& config,
-                                    const Problem& problem, const GivenMatrices& given) {
+                                    const Problem& problem, const GivenMatrices& given,
+                                    int max_sms = 0) {
   const DeviceSpec& device = bench.gpu().spec;
   INFO(describe(problem) << " with " << to_string(config));
   REQUIRE(config.kernel->unsupported(traits_of(problem), device).empty());
@@ -57,14 +59,15 @@ inline std::vector<float> run_given(gpu::Workbench& bench, const Config& config,
   const auto b = put(bench, given.b, p.k, p.n, p.ldb, !b_is_k_major(p.layout));
   const auto c = put(bench, given.c, p.m, p.n, p.ldc, true);
   const auto up = put(bench, given.up, p.k, p.n, p.ldb, !b_is_k_major(p.layout));
-  const std::int64_t bytes = config.kernel->resources(config, problem, device, 0).workspace_bytes;
+  const std::int64_t bytes =
+      config.kernel->resources(config, problem, device, max_sms).workspace_bytes;
   const auto workspace =
       gpu::DeviceMemory::allocate(static_cast<std::size_t>(std::max(bytes, kWorkspaceMarkBytes)));
   REQUIRE(workspace);
   REQUIRE(bench.fill_bytes(workspace->address(), 0, kWorkspaceMarkBytes));
   const LaunchPlan plan = config.kernel->launch_plan(
       config, problem, device,
-      {a.address(), b.address(), c.address(), workspace->address(), up.address()}, 0);
+      {a.address(), b.address(), c.address(), workspace->address(), up.address()}, max_sms);
   const auto refused = kernel->prepare(plan);
   REQUIRE(refused);
   REQUIRE_FALSE(*refused);

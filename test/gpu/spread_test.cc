@@ -40,6 +40,35 @@ TEST_CASE("stores of C that lie over each other leave every column right", "[spr
   batch.check();
 }
 
+TEST_CASE("tiles that begin at different k tiles have all of them", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  if (!measurer->gpu().spec.limits.has(Feature::wgmma)) {
+    WARN("skipped: this GPU has no warpgroup matrix instruction");
+    return;
+  }
+  test::Batch batch(*measurer);
+  for (const Layout layout : test::kAllLayouts) {
+    for (const std::string blocks : {"consumers=1,pingpong=0,cluster_m=1,cluster_n=1,split_k=1",
+                                     "consumers=2,pingpong=1,cluster_m=1,cluster_n=1,split_k=1",
+                                     "consumers=1,pingpong=0,cluster_m=1,cluster_n=2,split_k=1",
+                                     "consumers=1,pingpong=0,cluster_m=1,cluster_n=1,split_k=2",
+                                     "consumers=1,pingpong=0,cluster_m=2,cluster_n=1,split_k=3"}) {
+      for (const int stagger : {1, 3, 8}) {
+        const auto config = parse_config("wgmma:block_m=64,block_n=64,block_k=64,stages=3," +
+                                             blocks + ",stagger=" + std::to_string(stagger),
+                                         *find_family("gemm"));
+        REQUIRE(config);
+        for (const int m : {40, 128}) {  // one tile and two
+          batch.add(test::gemm(m, 1000, 1032, DType::bf16, layout), *config);
+        }
+        batch.add(test::gemm(1000, 40, 1032, DType::bf16, layout), *config);
+      }
+    }
+  }
+  batch.check();
+}
+
 TEST_CASE("rows that begin anywhere are read and written to their last element", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
   if (measurer == nullptr) return;

@@ -169,6 +169,10 @@ TEST_CASE("what tune and bench are told is checked before a GPU is asked for") {
                                     "64",    "--k",  "64",  flag, value};
   };
   check_refused(with("tune", "--strategy", "luck"), "--strategy");
+  check_refused(with("tune", "--patience", "0"), "--patience");
+  check_refused({"tune", "gemm", "--m", "64", "--n", "64", "--k", "64", "--strategy", "random",
+                 "--patience", "9"},
+                "--patience");
   check_refused(with("tune", "--trials", "0"), "--trials");
   check_refused(with("tune", "--budget", "0"), "--budget");
   check_refused(with("bench", "--sustain", "2"), "--baseline");

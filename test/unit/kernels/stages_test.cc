@@ -269,7 +269,7 @@ TEST_CASE("the second stage is admitted early where its blocks take an SM each")
                                          workspace_of(config, problem, device(cc), 0), 0);
     GemmArgs args;
     std::memcpy(&args, plan.params.data(), sizeof(args));
-    return args.admits != 0;
+    return (args.flags & GemmArgs::kAdmits) != 0;
   };
   constexpr const char* kLarge = "mma:block_m=128,block_n=128,block_k=64,stages=4";
   CHECK(admits(kLarge, 90));

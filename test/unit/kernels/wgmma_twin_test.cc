@@ -2,8 +2,11 @@
 #include "kernels/gemm/gemm_twin.h"
 
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <utility>
 
+#include "kernels/gemm/wgmma_args.h"
 #include "test/support/catch.h"
 #include "test/unit/kernels/twins.h"
 
@@ -55,6 +58,28 @@ TEST_CASE("one row of A is handed over as K-major, whatever its layout is called
   const DeviceSpec device;
   CHECK(config.kernel->work(config, problem, device).load_bytes_per_k_tile ==
         config.kernel->work(config, as_tt(problem), device).load_bytes_per_k_tile);
+}
+
+TEST_CASE("wgmma's tiles begin at a power of two of k tiles") {
+  const auto starts = [](const std::string& config, std::int64_t m, std::int64_t k) {
+    Problem problem = product(m, 14336);
+    problem.k = problem.lda = problem.ldb = k;
+    const LaunchPlan plan =
+        plan_of(config_of("wgmma:block_m=64,block_n=112,block_k=64," + config), problem);
+    WgmmaArgs args;
+    std::memcpy(&args, plan.params.data(), sizeof(args));
+    return std::pair<int, int>(args.gemm.starts + 1, args.gemm.stagger);
+  };
+  using Starts = std::pair<int, int>;
+  CHECK(starts("stagger=0", 64, 4096) == Starts(1, 0));
+  CHECK(starts("stagger=4", 64, 4096) == Starts(16, 4));
+  CHECK(starts("stagger=24", 64, 4096) == Starts(2, 24));
+  CHECK(starts("stagger=12", 64, 4096) == Starts(4, 12));
+  CHECK(starts("stagger=12,split_k=2", 64, 4096) == Starts(2, 12));
+  CHECK(starts("stagger=12,split_k=4", 64, 4096) == Starts(1, 0));
+  CHECK(starts("stagger=1", 64, 1 << 20) == Starts(1024, 1));
+  CHECK(starts("stagger=4", 128, 4096) == Starts(16, 4));
+  CHECK(starts("stagger=4", 4096, 4096) == Starts(1, 0));  // many tiles share what each loads
 }
 
 TEST_CASE("wgmma's boxes have no more rows of A than there are, by eights") {

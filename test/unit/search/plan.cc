@@ -8,6 +8,7 @@
 #include "autotune/io/load.h"
 #include "fake_kernel.h"
 #include "real_plans.h"
+#include "search/codes.h"
 #include "search/request.h"
 
 namespace autotune::search {
@@ -223,7 +224,9 @@ TEST_CASE("no single change suffices: the nearest is found by a search of all su
 TEST_CASE("tile orders that come to the same launch are tried once") {
   // One row of tiles has one order, whatever raster and swizzle say.
   Limits tiles;
-  tiles.excludes.push_back(parse_pattern("gemv", *find_family("gemm")).value());
+  for (const char* other : {"gemv", "wgmma"}) {
+    tiles.excludes.push_back(parse_pattern(other, *find_family("gemm")).value());
+  }
   const Plan thin = plan_on("nvidia-h200", gemm(1, 4096, 4096), tiles);
   CHECK(sample_survivors(thin, -1, 7).size() == thin.survivors.size());
   CHECK(thin.rejected.at("same_launch") == 9 * static_cast<std::int64_t>(thin.survivors.size()));
@@ -247,6 +250,26 @@ TEST_CASE("tile orders that come to the same launch are tried once") {
   CHECK_FALSE(same("raster=1,swizzle=2,stages=4", "raster=0,swizzle=1"));
 }
 
+TEST_CASE("tiles begin at different k tiles only where that makes a difference") {
+  const Family& family = *find_family("gemm");
+  const auto differs = [&](const Problem& problem, const std::string& config) {
+    const auto with = [&](const char* stagger) {
+      return parse_config("wgmma:block_m=64,block_n=128,block_k=64," + config + stagger, family)
+          .value();
+    };
+    return !same_launch(with(",stagger=8"), with(",stagger=0"), *checked(problem));
+  };
+  CHECK(differs(gemm(64, 4096, 4096), "split_k=1"));
+  CHECK(differs(gemm(4096, 128, 4096), "split_k=1"));
+  CHECK(differs(gemm(128, 4096, 4096), "split_k=1"));        // two tiles share each column of tiles
+  CHECK_FALSE(differs(gemm(192, 4096, 4096), "split_k=1"));  // three do
+  CHECK(differs(gemm(192, 4096, 4096), "split_k=1,cluster_m=2"));
+  CHECK_FALSE(differs(gemm(64, 128, 4096), "split_k=1"));  // a single tile
+  CHECK(differs(gemm(64, 4096, 1024), "split_k=1"));       // 16 k tiles
+  CHECK_FALSE(differs(gemm(64, 4096, 960), "split_k=1"));
+  CHECK_FALSE(differs(gemm(64, 4096, 1024), "split_k=2"));
+}
+
 TEST_CASE("sampled survivors are distinct code, seeded, and all of them on request") {
   const Plan plan = plan_on("nvidia-h200", gemm(4096, 4096, 4096));
   const auto sample = sample_survivors(plan, 200, 7);
@@ -264,10 +287,18 @@ TEST_CASE("sampled survivors are distinct code, seeded, and all of them on reque
   };
   CHECK(same(again));
   CHECK_FALSE(same(other));
-  // Two rasters and five swizzles share one cubin.
-  const auto codes = static_cast<std::int64_t>(sample_survivors(plan, -1, 7).size());
+  // Two rasters and five swizzles share one cubin, and wgmma's staggers.
+  std::int64_t configs = 0;
+  for (const Candidate& code : sample_survivors(plan, -1, 7)) {
+    const std::vector<KernelSpace>& kernels = gemm_space().kernels;
+    const auto space = std::find_if(kernels.begin(), kernels.end(), [&](const KernelSpace& each) {
+      return each.kernel == code.config.kernel->name();
+    });
+    REQUIRE(space != kernels.end());
+    configs += static_cast<std::int64_t>(TileOrders(*code.config.kernel, *space).count());
+  }
   const auto survivors = static_cast<std::int64_t>(plan.survivors.size());
-  CHECK(codes * 10 == survivors + plan.rejected.at("same_launch"));
+  CHECK(configs == survivors + plan.rejected.at("same_launch"));
 }
 
 TEST_CASE("sampled rejects are sound configs that a hard rule rejected") {

@@ -68,7 +68,7 @@ TEST_CASE("a replayed strategy's curve is its best so far over the best of all")
   const auto recorded = upside_down(plan_on(kH200, problem));
   const auto recording = make_recording(problem, device_named(kH200), {}, recorded);
   REQUIRE(recording);
-  const auto exhaustive = make_strategy("exhaustive", recording->plan, 0);
+  const auto exhaustive = make_strategy("exhaustive", recording->plan);
   REQUIRE(exhaustive);
   const Curve curve = replay(**exhaustive, *recording, 7, 1000000);
   REQUIRE(curve.size() == recorded.size());
@@ -79,7 +79,7 @@ TEST_CASE("a replayed strategy's curve is its best so far over the best of all")
   CHECK(configs_until(curve, 0) == curve.size());
   CHECK(configs_until({kNever, 1.5}, 0.1) == 0);
 
-  const auto again = make_strategy("exhaustive", recording->plan, 0);
+  const auto again = make_strategy("exhaustive", recording->plan);
   const Curve begun = replay(**again, *recording, 7, 10);
   CHECK(begun == Curve(curve.begin(), curve.begin() + 10));
 }

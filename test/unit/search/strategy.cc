@@ -20,7 +20,7 @@ const Plan& plan() {
 }
 
 std::unique_ptr<Strategy> strategy_named(std::string_view name, std::uint64_t seed = 1) {
-  auto strategy = make_strategy(name, plan(), seed);
+  auto strategy = make_strategy(name, plan(), {seed});
   REQUIRE(strategy);
   REQUIRE((*strategy)->name() == name);
   return std::move(*strategy);
@@ -68,7 +68,7 @@ Observation works(std::size_t candidate) {
 }  // namespace
 
 TEST_CASE("unknown strategies are bad input that lists the known ones") {
-  const auto strategy = make_strategy("genetic", plan(), 1);
+  const auto strategy = make_strategy("genetic", plan());
   REQUIRE_FALSE(strategy);
   CHECK(strategy.error().code == ErrorCode::bad_input);
   CHECK(strategy.error().message.find("exhaustive, random, evolution or model") !=
@@ -88,20 +88,45 @@ TEST_CASE("the model strategy prefers configs whose code is there, and finds as 
     return static_cast<double>(count) / static_cast<double>(run.order.size());
   };
   const Run any = drive(*strategy_named("model"), 8, works);
-  const auto nothing_there = make_strategy("model", plan(), 1, [](std::size_t) { return false; });
+  const auto nothing_there =
+      make_strategy("model", plan(), {1, 0, [](std::size_t) { return false; }});
   REQUIRE(nothing_there);
   CHECK(drive(**nothing_there, 8, works).order == any.order);
 
   std::map<std::size_t, int> asked;
-  const auto strategy = make_strategy("model", plan(), 1, [&](std::size_t candidate) {
-    ++asked[candidate];
-    return there(candidate);
-  });
+  const auto strategy = make_strategy("model", plan(), {1, 0, [&](std::size_t candidate) {
+                                                          ++asked[candidate];
+                                                          return there(candidate);
+                                                        }});
   REQUIRE(strategy);
   const Run run = drive(**strategy, 8, works);
   CHECK(share(run) > share(any) + 0.1);
   CHECK(run.best_us < any.best_us * 1.03);
   CHECK(std::all_of(asked.begin(), asked.end(), [](const auto& each) { return each.second == 1; }));
+}
+
+TEST_CASE("patience sets how long a strategy goes on without a gain") {
+  for (const char* name : {"model", "evolution"}) {
+    INFO(name);
+    std::size_t tried = 0;
+    double best_us = 1e30;
+    for (const std::size_t patience : {8, 120, 400}) {
+      const auto strategy = make_strategy(name, plan(), {1, patience});
+      REQUIRE(strategy);
+      const Run run = drive(**strategy, 8, works);
+      CHECK(run.order.size() > tried);
+      CHECK(run.best_us <= best_us);
+      tried = run.order.size();
+      best_us = run.best_us;
+    }
+    CHECK(tried > 400);
+  }
+  for (const char* name : {"exhaustive", "random"}) {
+    const auto strategy = make_strategy(name, plan(), {1, 100});
+    REQUIRE_FALSE(strategy);
+    CHECK(strategy.error().code == ErrorCode::bad_input);
+    CHECK(strategy.error().message.find(name) == 0);
+  }
 }
 
 TEST_CASE("the model strategy measures the best codes in every order of their tiles") {
