@@ -5,7 +5,8 @@
 #   gpu_round.sh OUT --time CONFIGS [OPTION...]    times each line of the file CONFIGS on one problem
 # Parts:
 #   --tests      GPU tests, where a missing GPU is a failure
-#   --sanitize   compute-sanitizer: memcheck, racecheck and synccheck on a spread of configs
+#   --sanitize   compute-sanitizer: memcheck and synccheck on a spread of configs, racecheck on a few
+#                small launches
 #   --tune       tunes the suite into OUT/cache.db, for each of VARIANTS
 #   --bench      times the suite's winners beside cuBLAS, for each of VARIANTS
 #   --search     the suite tuned twice from empty caches and the winners beside each other, again with
@@ -18,8 +19,8 @@
 #   --hot        the same two tuned and timed in hot mode, in a loop
 #   --startup    what a program waits for the library (scripts/portable.sh session_benchmark)
 # Environment: SUITE (gemm), FAMILY (gemm; of --time), VARIANTS (bf16:tn; a list of DTYPE:LAYOUT),
-# BUDGET (seconds of tuning per problem, 20), PART_LIMIT (seconds per part, 540), BIN
-# (build/portable/bin). Each part runs though one before it failed.
+# BUDGET (seconds of tuning per problem, 20), PATIENCE (of tuning; the strategy's own), PART_LIMIT
+# (seconds per part, 540), BIN (build/portable/bin). Each part runs though one before it failed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -73,9 +74,10 @@ search() {
 }
 
 sanitize() {
-  local tool=$1
+  local tool=$1 tests="[spread],[race]"
+  [ "$tool" != racecheck ] || tests="[race]"
   part "$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
-    --print-limit 5 "$bin/gpu_tests" "[spread]"
+    --print-limit 5 "$bin/gpu_tests" "$tests"
   # Some virtual machines let no sanitizer near the GPU; that says nothing about the kernels.
   if grep -q 'Device not supported' "$out/$tool.log"; then
     echo "SKIPPED: $tool does not support this machine's GPU"
@@ -124,6 +126,7 @@ else
       --tune | --bench)
         what=${name#--}
         options=(--budget "${BUDGET:-20}")
+        [ -z "${PATIENCE:-}" ] || options+=(--patience "$PATIENCE")
         [ "$what" = tune ] || options=(--baseline cublas)
         for variant in ${VARIANTS:-bf16:tn}; do
           part "${what}_${variant/:/_}" "$bin/autotune" "$what" --suite "$suite" \

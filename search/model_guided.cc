@@ -101,7 +101,7 @@ class ModelGuided final : public Strategy {
     }
     for (; known_ < history.size(); ++known_) note(history[known_]);
     // Fewer at a time would ask for the same sums more often.
-    const std::size_t under_way = pending_.size() + staggered_pending_.size();
+    const std::size_t under_way = pending_.size() + outside_pending_.size();
     if (under_way > ahead() / 2) return {};
     return choose(std::min(limit, ahead() - under_way));
   }
@@ -163,7 +163,8 @@ class ModelGuided final : public Strategy {
       planned_[*candidate] = true;  // a former winner may come from elsewhere
       pending_.erase(*candidate);
     } else {
-      staggered_pending_.erase(seen.candidate);
+      outside_.insert(seen.candidate);
+      outside_pending_.erase(seen.candidate);
     }
     if (seen.outcome == Outcome::ok) {
       if (candidate) good_.push_back({*candidate, seen.median_us});
@@ -197,7 +198,7 @@ class ModelGuided final : public Strategy {
   // Some of the best codes' orders that were not given yet; none while anything is under way that
   // may come before them.
   std::vector<std::size_t> other_orders(std::size_t count) {
-    if (orders_.empty() && pending_.empty() && staggered_pending_.empty()) {
+    if (orders_.empty() && pending_.empty() && outside_pending_.empty()) {
       orders_ = orders_of_best();
     }
     std::vector<std::size_t> batch;
@@ -208,8 +209,8 @@ class ModelGuided final : public Strategy {
       if (const auto candidate = in_field(survivor)) {
         give(*candidate);
       } else {
-        staggered_.insert(survivor);
-        staggered_pending_.insert(survivor);
+        outside_.insert(survivor);
+        outside_pending_.insert(survivor);
       }
     }
     return batch;
@@ -217,7 +218,7 @@ class ModelGuided final : public Strategy {
 
   bool was_given(std::size_t survivor) const {
     const auto candidate = in_field(survivor);
-    return candidate ? planned_[*candidate] : staggered_.contains(survivor);
+    return candidate ? planned_[*candidate] : outside_.contains(survivor);
   }
 
   std::vector<std::size_t> orders_of_best() const {
@@ -342,8 +343,8 @@ class ModelGuided final : public Strategy {
   std::vector<std::optional<double>> worth_;  // of a gain, once it was asked for
   std::set<std::size_t> pending_;             // given and not yet known
   std::vector<std::size_t> orders_;           // of the best codes, to be given: places in the plan
-  std::set<std::size_t> staggered_;           // of those outside of the field, given
-  std::set<std::size_t> staggered_pending_;   // and not yet known
+  std::set<std::size_t> outside_;             // given from outside of the field: places in the plan
+  std::set<std::size_t> outside_pending_;     // and not yet known
   std::size_t ranked_ = 0;                    // the ranking before it is planned
   std::size_t known_ = 0;                     // of the history
   std::vector<Surrogate::Sample> good_;

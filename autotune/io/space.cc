@@ -9,8 +9,9 @@
 namespace autotune::io {
 namespace {
 
-// More is a slip in a list of values rather than an intent.
-constexpr std::int64_t kMaxConfigs = 1'000'000'000;
+// Enumerating more takes minutes, and is a slip in a list of values rather than an intent.
+constexpr std::int64_t kMaxCodes = 100'000'000;
+constexpr std::int64_t kMaxOrders = 1000;  // of each code, by parameters known at run time
 
 search::ParameterRange read_range(YamlMap& map, const Parameter& parameter) {
   search::ParameterRange range{std::string(parameter.name), {}};
@@ -35,14 +36,17 @@ Expected<search::KernelSpace> read_kernel(const YamlNode& node, const std::strin
     space.parameters.push_back(read_range(map, parameter));
   }
   if (const auto done = map.finish(); !done) return tl::unexpected(done.error());
-  std::int64_t size = 1;
-  for (const search::ParameterRange& range : space.parameters) {
-    size *= static_cast<std::int64_t>(range.values.size());
-    if (size > kMaxConfigs) {
+  std::int64_t codes = 1;
+  std::int64_t orders = 1;
+  for (std::size_t i = 0; i < space.parameters.size(); ++i) {
+    (kernel.parameters()[i].run_time ? orders : codes) *=
+        static_cast<std::int64_t>(space.parameters[i].values.size());
+    if (codes > kMaxCodes || orders > kMaxOrders) {
+      const std::string most = codes > kMaxCodes ? fmt::format("{} codes", kMaxCodes)
+                                                 : fmt::format("{} orders of a code", kMaxOrders);
       return tl::unexpected(
           error_at(origin, node.line,
-                   fmt::format("kernel {}: more than {} configs; give fewer values", kernel.name(),
-                               kMaxConfigs)));
+                   fmt::format("kernel {}: more than {}; give fewer values", kernel.name(), most)));
     }
   }
   return space;

@@ -22,7 +22,7 @@ struct alignas(64) GemmArgs {
   int tiles_n;
   int flags;    // kRasterAlongN, kAdmits
   int swizzle;  // tiles of the other direction that one walk covers
-  // Which k tile comes first: tile i begins (i & starts) * stagger k tiles on. Not all kernels.
+  // Of kernels with a stagger: tile i begins (i & starts) * stagger k tiles on.
   short starts;
   short stagger;
   // Of the tiles in a whole group of walks, in a walk's step, and in a step of the last group.

@@ -61,8 +61,7 @@ const std::vector<Launch>& launches() {
       {tf32, 100, 68, 320, kOneWgmma + "pingpong=0,cluster_m=1,cluster_n=1,split_k=4"},
       {tf32, 200, 136, 320, kTwoWgmma + "pingpong=0,cluster_m=1,cluster_n=2,split_k=3"},
       {tf32, 100, 200, 160, kOneWgmma + kWhole + ",stagger=1", 2},
-      {tf32, 100, 200, 320,
-       kOneWgmma + "pingpong=0,cluster_m=1,cluster_n=1,split_k=2,stagger=2"},
+      {tf32, 100, 200, 320, kOneWgmma + "pingpong=0,cluster_m=1,cluster_n=1,split_k=2,stagger=2"},
       {fp32, 100, 68, 160,
        "wgmma_fp32:block_m=64,block_n=64,block_k=32,stages=3,cut_stages=3,chains=1,cutters=3"},
       {tf32, 100, 68, 160,
@@ -91,8 +90,8 @@ TEST_CASE("small launches of every kind give exact sums", "[race]") {
     const auto config = parse_config(each.config + ",raster=0,swizzle=1", *find_family("gemm"));
     REQUIRE(config);
     if (!config->kernel->unsupported(traits_of(problem), bench->gpu().spec).empty()) continue;
-    const auto verdict = search::check(*config, problem, traits_of(problem), bench->gpu().spec,
-                                       {}, nullptr);
+    const auto verdict =
+        search::check(*config, problem, traits_of(problem), bench->gpu().spec, {}, nullptr);
     if (verdict) FAIL(search::describe(*verdict, *config, bench->gpu().spec));
     test::GivenMatrices given;
     given.a = whole_numbers(each.m * each.k, random);
