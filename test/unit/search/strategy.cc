@@ -105,6 +105,38 @@ TEST_CASE("the model strategy prefers configs whose code is there, and finds as 
   CHECK(std::all_of(asked.begin(), asked.end(), [](const auto& each) { return each.second == 1; }));
 }
 
+TEST_CASE("the model strategy staggers the k tiles of the best codes, in the end") {
+  const Plan thin = plan_on("nvidia-h200", gemm(64, 14336, 4096));
+  const auto stagger = [&](std::size_t candidate) {
+    const Config& config = thin.survivors[candidate].config;
+    return config.kernel->tile_order(config).stagger;
+  };
+  const auto strategy = make_strategy("model", thin);
+  REQUIRE(strategy);
+  std::vector<Observation> history;
+  while (true) {
+    const auto batch = (*strategy)->next(history, 8);
+    if (batch.empty()) break;
+    for (const std::size_t candidate : batch) {
+      const double us = thin.survivors[candidate].predicted_us;
+      history.push_back({candidate, Outcome::ok, stagger(candidate) == 8 ? 0.97 * us : us});
+    }
+  }
+  const auto first = std::find_if(history.begin(), history.end(), [&](const Observation& seen) {
+    return stagger(seen.candidate) != 0;
+  });
+  REQUIRE(first != history.end());
+  CHECK(first - history.begin() >= 24);
+  CHECK(std::all_of(first, history.end(),
+                    [&](const Observation& seen) { return stagger(seen.candidate) != 0; }));
+  const auto best = std::min_element(
+      history.begin(), history.end(),
+      [](const Observation& a, const Observation& b) { return a.median_us < b.median_us; });
+  CHECK(stagger(best->candidate) == 8);
+  std::set<std::size_t> given;
+  for (const Observation& seen : history) CHECK(given.insert(seen.candidate).second);
+}
+
 TEST_CASE("patience sets how long a strategy goes on without a gain") {
   for (const char* name : {"model", "evolution"}) {
     INFO(name);
