@@ -80,7 +80,7 @@ const TextOption kTextOptions[] = {
     {kTune, kGroupRun, "--budget", "SECONDS", &Options::budget, "Stop after so long per problem"},
     {kTune, kGroupRun, "--trials", "N", &Options::trials, "Stop after N measured configs"},
     {kTune, kGroupRun, "--patience", "N", &Options::patience,
-     "Stop after N configs in a row that gain less than 1 % (default: model 32, evolution 160)"},
+     "Stop after N configs in a row that gain less than 1 % (default: the strategy's own)"},
     {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
      "model (default): the best predicted, then what the measured ones say of the rest; "
      "exhaustive; "

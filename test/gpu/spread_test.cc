@@ -1,8 +1,20 @@
 // A spread of configs, not only the default, on small problems that no tile divides: what
-// compute-sanitizer is run on (`gpu_tests "[spread]"`).
+// memcheck and synccheck are run on (`gpu_tests "[spread]"`).
 #include "test/gpu/check_sample.h"
 
 using namespace autotune;
+
+namespace {
+
+// nullptr, after a word of why, where there is none.
+gpu::Measurer* measurer_with_wgmma() {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr || measurer->gpu().spec.limits.has(Feature::wgmma)) return measurer;
+  WARN("skipped: this GPU has no warpgroup matrix instruction");
+  return nullptr;
+}
+
+}  // namespace
 
 TEST_CASE("sampled configs are right in every type and layout", "[spread]") {
   gpu::Measurer* measurer = test::measurer();
@@ -20,12 +32,8 @@ TEST_CASE("sampled configs are right in every type and layout", "[spread]") {
 }
 
 TEST_CASE("stores of C that lie over each other leave every column right", "[spread]") {
-  gpu::Measurer* measurer = test::measurer();
+  gpu::Measurer* measurer = measurer_with_wgmma();
   if (measurer == nullptr) return;
-  if (!measurer->gpu().spec.limits.has(Feature::wgmma)) {
-    WARN("skipped: this GPU has no warpgroup matrix instruction");
-    return;
-  }
   test::Batch batch(*measurer);
   for (const int block_n : {104, 232, 248}) {
     for (const int n : {480, 484, 483}) {  // rows end on 16 bytes, within them, and by element
@@ -41,12 +49,8 @@ TEST_CASE("stores of C that lie over each other leave every column right", "[spr
 }
 
 TEST_CASE("tiles that begin at different k tiles have all of them", "[spread]") {
-  gpu::Measurer* measurer = test::measurer();
+  gpu::Measurer* measurer = measurer_with_wgmma();
   if (measurer == nullptr) return;
-  if (!measurer->gpu().spec.limits.has(Feature::wgmma)) {
-    WARN("skipped: this GPU has no warpgroup matrix instruction");
-    return;
-  }
   test::Batch batch(*measurer);
   for (const Layout layout : test::kAllLayouts) {
     for (const std::string blocks : {"consumers=1,pingpong=0,cluster_m=1,cluster_n=1,split_k=1",
