@@ -7,17 +7,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 seconds=${1:?usage: fuzz.sh SECONDS [TARGET...]}
 shift
 need_build_packages
-if ! have clang++; then
-  need_packages clang
-fi
-# The sanitizers' libraries are a package of their own, named after the version.
-version=$(clang++ -dumpversion | cut -d. -f1)
-if [ ! -e "$(clang++ -print-runtime-dir)/libclang_rt.fuzzer-x86_64.a" ] &&
-  [ ! -e "$(clang++ -print-runtime-dir)/libclang_rt.fuzzer.a" ]; then
-  need_packages "libclang-rt-$version-dev"
-fi
+need_clang
 find_cuda
-build_preset fuzz fuzzers
+build_preset asan fuzzers
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
@@ -33,7 +25,7 @@ fuzz() {
     yaml) seeds=(configs/gpus configs/spaces configs/suites) ;;
     import | config | sweep) seeds=("test/fuzz/seeds/$name") ;;
   esac
-  if build/fuzz/bin/fuzz_"$name" "$work" "${seeds[@]}" -max_total_time="$seconds" -timeout=20 \
+  if build/asan/bin/fuzz_"$name" "$work" "${seeds[@]}" -max_total_time="$seconds" -timeout=20 \
     -rss_limit_mb=2048 -artifact_prefix="$found" -print_final_stats=1 >"$log" 2>&1 </dev/null; then
     say "fuzz $name: $(awk '/number_of_executed_units/ {print $2}' "$log") inputs, no finding"
   else
@@ -47,7 +39,7 @@ mkdir -p build/logs
 failures=0
 running=0
 for name in "${targets[@]}"; do
-  [ -x "build/fuzz/bin/fuzz_$name" ] || die "no fuzz target $name in test/fuzz"
+  [ -x "build/asan/bin/fuzz_$name" ] || die "no fuzz target $name in test/fuzz"
   if [ "$running" -ge "$(nproc)" ]; then
     wait -n || failures=$((failures + 1))
     running=$((running - 1))

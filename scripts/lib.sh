@@ -58,6 +58,16 @@ need_build_packages() {
     libfmt-dev libspdlog-dev nlohmann-json3-dev libexpected-dev
 }
 
+# clang with what its sanitizers link: a package of its own, named after the version.
+need_clang() {
+  local version runtime
+  have clang++ || need_packages clang
+  version=$(clang++ -dumpversion | cut -d. -f1)
+  runtime=$(clang++ -print-runtime-dir)
+  [ -e "$runtime/libclang_rt.fuzzer-x86_64.a" ] || [ -e "$runtime/libclang_rt.fuzzer.a" ] ||
+    need_packages "libclang-rt-$version-dev"
+}
+
 # Prints why FOLDER cannot serve as CUDA toolkit, nothing where it can.
 cuda_lacks() {
   local folder=$1 header version library

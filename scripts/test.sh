@@ -13,4 +13,4 @@ if [ -n "$GPU_NAME" ]; then
 else
   say "GPU tests are skipped: $GPU_WHY."
 fi
-exec ctest --preset release "$@" </dev/null
+exec ctest --preset release -j "$(nproc)" "$@" </dev/null

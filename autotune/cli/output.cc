@@ -1,6 +1,7 @@
 #include "autotune/cli/output.h"
 
 #include <fmt/format.h>
+#include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
 
 #include <cerrno>

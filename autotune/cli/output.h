@@ -1,14 +1,16 @@
 // Where a command writes: results for a person, warnings, and the JSON document.
 #pragma once
 
-#include <spdlog/logger.h>
-
 #include <memory>
 #include <ostream>
 #include <string>
 #include <string_view>
 
 #include "autotune/types.h"
+
+namespace spdlog {
+class logger;
+}
 
 namespace autotune::cli {
 

@@ -91,7 +91,7 @@ TEST_CASE("replay runs strategies on data, as a table, JSON and a picture") {
 }
 
 // What the default strategy is worth on an H200, the model never fitted to the problem at hand.
-TEST_CASE("model finds the best of the wide data in 24 configs") {
+TEST_CASE("model finds the best of the wide data in 24 configs", "[long]") {
   const Folder folder;
   const auto ran = test::run({"replay", "--data", AUTOTUNE_SOURCE_DIR "/test/data/wide",
                               "--strategy", "model,random,evolution", "--fit-others", "--seeds",

@@ -90,7 +90,8 @@ std::vector<io::BuiltinTuned> all_but(const std::vector<Winner>& winners, std::s
 
 }  // namespace
 
-TEST_CASE("with the rest of a suite tuned, the answer for an untuned problem is near its best") {
+TEST_CASE("with the rest of a suite tuned, the answer for an untuned problem is near its best",
+          "[long]") {
   const std::vector<Winner> winners = tuned_suite("gemm");
   double log_sum = 0;
   double worst = 0;
@@ -119,7 +120,8 @@ TEST_CASE("with the rest of a suite tuned, the answer for an untuned problem is 
   CHECK(mean < 1.08);
 }
 
-TEST_CASE("between the rungs of a ladder the answer needs no search, fits and is near the best") {
+TEST_CASE("between the rungs of a ladder the answer needs no search, fits and is near the best",
+          "[long]") {
   std::vector<Winner> rungs;
   std::vector<io::BuiltinTuned> rows;
   for (const std::int64_t m : {64, 96, 128, 192, 256, 384}) {

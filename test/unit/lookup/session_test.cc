@@ -42,7 +42,7 @@ bool contains(const std::string& text, const std::string& part) {
 // A fork while another thread allocates, or ends, may leave AddressSanitizer's own heap locked in
 // the child: its runtimes of GCC 12 and of LLVM before 18 do not stand still
 // (llvm/llvm-project#75290).
-#ifdef __SANITIZE_ADDRESS__
+#ifdef AUTOTUNE_ADDRESS_SANITIZER
 constexpr bool kForksBesideThreads = false;
 #else
 constexpr bool kForksBesideThreads = true;

@@ -94,7 +94,7 @@ Problem gemm_in(Layout layout, std::int64_t m, std::int64_t n, std::int64_t k, D
 
 }  // namespace
 
-TEST_CASE("a plan counts and ranks as if every config were looked at by itself") {
+TEST_CASE("a plan counts and ranks as if every config were looked at by itself", "[long]") {
   const Space plain = thinned("gemm", 3);
   const Space gated = thinned("geglu", 3);
   Limits capped;
@@ -141,7 +141,7 @@ TEST_CASE("a plan counts and ranks as if every config were looked at by itself")
   }
 }
 
-TEST_CASE("the default config is the whole plan's first, whatever the problem") {
+TEST_CASE("the default config is the whole plan's first, whatever the problem", "[long]") {
   constexpr std::int64_t kExtents[] = {1, 7, 16, 100, 512, 1524, 4096, 11008, 65536};
   constexpr DType kTypes[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
   constexpr Layout kLayouts[] = {Layout::tn, Layout::tt, Layout::nn, Layout::nt};
@@ -164,7 +164,7 @@ TEST_CASE("the default config is the whole plan's first, whatever the problem") 
   CHECK(differ == 0);
 }
 
-TEST_CASE("constraints read no other parameters than they say") {
+TEST_CASE("constraints read no other parameters than they say", "[long]") {
   const Space space = gemm_space();
   for (const HostTwin* kernel : find_family("gemm")->kernels) {
     const auto found =

@@ -60,7 +60,7 @@ ModelCoefficients other_gpu() {
 
 }  // namespace
 
-TEST_CASE("a fit finds the coefficients that made the times") {
+TEST_CASE("a fit finds the coefficients that made the times", "[long]") {
   const auto observations = timed(other_gpu(), 0);
   const FitData data(observations, device_named(kH200));
   CHECK(data.problems() == 8);
@@ -77,7 +77,8 @@ TEST_CASE("a fit finds the coefficients that made the times") {
   CHECK(data.error_of(other_gpu()).first_choice == Approx(1));
 }
 
-TEST_CASE("with noise it is as good as the noise, also on problems it was not fitted to") {
+TEST_CASE("with noise it is as good as the noise, also on problems it was not fitted to",
+          "[long]") {
   const auto observations = timed(other_gpu(), 0.1);
   const FitData data(observations, device_named(kH200));
   const auto fitted = data.fit();
@@ -90,7 +91,7 @@ TEST_CASE("with noise it is as good as the noise, also on problems it was not fi
   CHECK(left_out->p90 >= left_out->median);
 }
 
-TEST_CASE("times that no GPU has leave every coefficient within its bounds") {
+TEST_CASE("times that no GPU has leave every coefficient within its bounds", "[long]") {
   for (const double factor : {1e-3, 1e3}) {
     auto observations = timed({}, 0);
     for (MeasuredConfig& each : observations) each.us *= factor;

@@ -221,7 +221,7 @@ TEST_CASE("a hot problem that fits in L2 is no slower than a cold one") {
   CHECK(plan_on(kH200, problem).default_config().predicted_us < cold);
 }
 
-TEST_CASE("every coefficient lies within its bounds and moves some prediction") {
+TEST_CASE("every coefficient lies within its bounds and moves some prediction", "[long]") {
   const Problem problems[] = {gemm(4096, 4096, 4096), gemm(16, 4096, 4096),
                               gemm(1024, 1024, 1024, DType::fp32), gemm(64, 1000, 8192)};
   for (const Coefficient& coefficient : model_coefficients()) {

@@ -161,7 +161,8 @@ TEST_CASE("where a problem is too large for a launch that is what nothing_fits s
   CHECK(candidate.error().message.find("grid, required") != std::string::npos);
 }
 
-TEST_CASE("the default config fits, on every known device, for the suite and at the extremes") {
+TEST_CASE("the default config fits, on every known device, for the suite and at the extremes",
+          "[long]") {
   std::vector<Problem> problems = {gemm(1, 1, 1), gemm(2147483647, 1, 1),
                                    gemm(100, 512, 1524, DType::fp32)};
   const auto suite = io::load_suite("gemm", {});

@@ -137,7 +137,7 @@ TEST_CASE("the model strategy staggers the k tiles of the best codes, in the end
   for (const Observation& seen : history) CHECK(given.insert(seen.candidate).second);
 }
 
-TEST_CASE("patience sets how long a strategy goes on without a gain") {
+TEST_CASE("patience sets how long a strategy goes on without a gain", "[long]") {
   for (const char* name : {"model", "evolution"}) {
     INFO(name);
     std::size_t tried = 0;
