@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +13,7 @@
 
 #include "autotune/cli/command.h"
 #include "autotune/cli/open_store.h"
+#include "autotune/cli/target_file.h"
 #include "autotune/cli/text.h"
 #include "autotune/io/builtin.h"
 #include "autotune/io/json.h"
@@ -107,24 +104,7 @@ Expected<void> check_replaceable(const fs::path& path) {
 
 Expected<void> write_whole(const fs::path& path, const std::string& text) {
   if (const auto may = check_replaceable(path); !may) return may;
-  // A pipe or a device is written as it is; a file is replaced by a whole one.
-  std::error_code error;
-  const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
-  const fs::path part =
-      special ? path : fs::path(fmt::format("{}.part-{}", path.string(), getpid()));
-  errno = 0;
-  std::ofstream file(part, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file && !special) {
-    fs::rename(part, path, error);
-    errno = error.value();
-  }
-  if (file && !error) return {};
-  const int reason = errno;
-  if (!special) fs::remove(part, error);
-  return fail(ErrorCode::io_failed, fmt::format("--yaml: cannot write '{}': {}", path.string(),
-                                                reason != 0 ? std::strerror(reason) : "I/O error"));
+  return replace("--yaml", path.string(), text);
 }
 
 std::string names_of(const std::map<std::string, io::TunedFile>& files) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "autotune/cli/command.h"
 #include "autotune/cli/device_choice.h"
+#include "autotune/cli/target_file.h"
 #include "autotune/cli/text.h"
 #include "autotune/io/json.h"
 #include "autotune/io/load.h"
@@ -120,11 +120,7 @@ Expected<void> write_section(const std::filesystem::path& path, const std::strin
     if (!before) return tl::unexpected(before.error());
     text = io::with_model(*before, section);
   }
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (out) return {};
-  return fail(ErrorCode::io_failed, fmt::format("{}: cannot be written", path.string()));
+  return replace("--output", path.string(), text);
 }
 
 Expected<int> run(const Options& options, Output& output) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "autotune/cli/curve_svg.h"
 #include "autotune/cli/device_choice.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/target_file.h"
 #include "autotune/cli/text.h"
 #include "autotune/io/json.h"
 #include "autotune/io/sweep.h"
@@ -200,18 +200,14 @@ std::string table_text(const std::vector<io::ReplayRowJson>& rows,
          table.str();
 }
 
-Expected<void> write_svg(const std::string& file, const std::vector<NamedCurves>& curves) {
-  std::ofstream out(file, std::ios::trunc);
-  out << curve_svg("Behind the best of the data: geometric mean over problems; dashed: worst",
-                   curves);
-  out.close();
-  if (out) return {};
-  return fail(ErrorCode::io_failed, fmt::format("--svg: cannot write '{}'", file));
-}
-
 Expected<int> run(const Options& options, Output& output) {
   const auto wanted = read_wanted(options);
   if (!wanted) return tl::unexpected(wanted.error());
+  if (!options.svg.empty()) {
+    if (const auto may = check_writable("--svg", options.svg); !may) {
+      return tl::unexpected(may.error());
+    }
+  }
   const auto sweeps = io::load_sweeps(options.data);
   if (!sweeps) return tl::unexpected(sweeps.error());
 
@@ -244,8 +240,10 @@ Expected<int> run(const Options& options, Output& output) {
   }
   output.result(table_text(document.rows, all));
   if (!options.svg.empty()) {
-    if (const auto drawn = write_svg(options.svg, all); !drawn)
-      return tl::unexpected(drawn.error());
+    const auto drawn = write_over(
+        "--svg", options.svg,
+        curve_svg("Behind the best of the data: geometric mean over problems; dashed: worst", all));
+    if (!drawn) return tl::unexpected(drawn.error());
   }
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   return kExitDone;

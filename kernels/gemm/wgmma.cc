@@ -1,10 +1,9 @@
 // Host twin of wgmma.cuh: Hopper's warpgroup matrix instructions, fed by the tensor copy engine.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/wgmma_args.h"
+#include "kernels/gemm/wgmma_layout.h"
 
 namespace autotune::embedded {
 extern const std::string_view gemm_wgmma_source;
@@ -13,18 +12,7 @@ extern const std::string_view gemm_wgmma_source;
 namespace autotune::gemm {
 namespace {
 
-enum Index {
-  kBlockM,
-  kBlockN,
-  kBlockK,
-  kStages,
-  kConsumers,
-  kPingpong,
-  kClusterM,
-  kClusterN,
-  kSplitK,
-  kStagger
-};
+using namespace wgmma;
 
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 4096, 128, false, "rows of C per block"},
@@ -44,59 +32,6 @@ constexpr Parameter kParameters[] = {
     kRaster,
     kSwizzle,
 };
-
-using Values = ParameterValuesArray;
-
-constexpr std::int64_t kInstructionM = 64;  // rows of a warpgroup's instruction
-constexpr std::int64_t kSwizzleRows = 8;    // rows after which the swizzle repeats
-
-std::int64_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
-std::int64_t step_k(const KernelTraits& t) { return 32 / element(t); }
-std::int64_t slab_elements(const KernelTraits& t) { return kSlabBytes / element(t); }
-
-std::int64_t consumer_rows(const Values& v) {
-  return v[kPingpong] != 0 ? v[kBlockM] : v[kBlockM] / v[kConsumers];
-}
-std::int32_t threads_of(const Values& v) {
-  return static_cast<std::int32_t>(kWarpgroup * (1 + v[kConsumers]));
-}
-// Columns of an instruction: block_n of each matrix of weights.
-std::int32_t columns(const Values& v, const KernelTraits& t) { return v[kBlockN] * weights(t); }
-std::int64_t accumulators(const Values& v, const KernelTraits& t) {
-  return consumer_rows(v) * columns(v, t) / kWarpgroup;
-}
-
-// Blocks of a cluster that share a tile's k. More than 8, or those that share loads with other
-// tiles' in their clusters, meet in a workspace.
-constexpr std::int32_t kMostParts = 8;  // portable cluster size
-std::int32_t parts_of(const Values& v) {
-  return v[kSplitK] <= kMostParts && v[kClusterM] * v[kClusterN] == 1 ? v[kSplitK] : 1;
-}
-// Columns of C that one of them stores.
-std::int64_t slice_columns(const Values& v) { return v[kBlockN] / parts_of(v); }
-// What the other blocks of a cluster have of this one's slice.
-std::int64_t given_bytes(const Values& v) {
-  return (parts_of(v) - 1) * v[kBlockM] * slice_columns(v) * 4;
-}
-
-SlabTile tile_of(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
-  return slab_tile(k_major, extent, v[kBlockK], element(t));
-}
-SlabTile tile_a(const Values& v, const KernelTraits& t) {
-  return tile_of(a_is_k_major(t.layout), v[kBlockM], v, t);
-}
-SlabTile tile_b(const Values& v, const KernelTraits& t) {
-  return tile_of(b_is_k_major(t.layout), columns(v, t), v, t);
-}
-// The part of B's tile that one matrix of weights fills.
-SlabTile tile_weights(const Values& v, const KernelTraits& t) {
-  return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
-}
-
-// Each of `sharers` blocks loads an equal part of the rows, by one copy per slab.
-bool shares(const SlabTile& tile, std::int64_t sharers) {
-  return tile.rows % (kSwizzleRows * sharers) == 0 && tile.rows / sharers <= kMaxBox;
-}
 
 constexpr Constraint kConstraints[] = {
     {"consumer_rows", "a consumer's rows of the tile must be a multiple of 64",
@@ -141,66 +76,6 @@ constexpr Constraint kConstraints[] = {
     kWholeSlabs,
     kWholeGates<kSplitK>,
 };
-
-// Columns of C that one store moves: half of a row of 128 bytes to all of it, so that few are moved
-// twice, for the last store of a row lies over the one before it. Where C is read as well, none may
-// be: any width then that a block's columns are made of.
-std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
-  const std::int64_t all = slice_columns(v);
-  const std::int64_t most = kSlabBytes / storage_bytes(t.out_dtype);
-  if (all <= most) return all;
-  std::int64_t best = most;
-  const auto twice = [all](std::int64_t columns) { return ceil_div(all, columns) * columns - all; };
-  for (std::int64_t columns = most; columns >= (t.beta ? 8 : most / 2); columns -= 8) {
-    if (twice(columns) < twice(best)) best = columns;
-  }
-  return best;
-}
-
-// Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
-// the stores; where a cluster's blocks share k, what the others give; barriers: two per stage, two
-// for pingpong's turns, two per consumer warp for what is given.
-struct SmemLayout {
-  std::int64_t a_bytes;
-  std::int64_t b_bytes;
-  std::int64_t ring_bytes;
-  std::int64_t given_bytes;
-  std::int64_t chunk;
-  std::int64_t store_bytes;  // of one buffer
-  std::int64_t stores_bytes;
-  std::int64_t barriers;
-  std::int64_t total() const { return ring_bytes + stores_bytes + given_bytes + 8 * barriers; }
-};
-
-SmemLayout layout_of(const Values& v, const KernelTraits& t) {
-  SmemLayout l{};
-  l.a_bytes = tile_a(v, t).bytes();
-  l.b_bytes = tile_b(v, t).bytes();
-  l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
-  l.given_bytes = given_bytes(v);
-  l.chunk = chunk_columns(v, t);
-  l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
-  l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
-  l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
-  return l;
-}
-
-// Registers per thread after setmaxnreg, out of what the launch gives to all warpgroups together
-// (launch cap x warpgroups: 3 x 168, 4 x 128). A producer that multicasts spills at 24.
-struct Roles {
-  std::int32_t producer;
-  std::int32_t consumer;
-};
-Roles roles_of(const Values& v) {
-  switch (v[kConsumers]) {
-    case 1:
-      return {0, 0};  // two warpgroups: everyone has 255 from the start
-    case 2:
-      return {40, 232};
-    default:
-      return {32, 160};
-  }
-}
 
 // Measured with ptxas 13.0: a matrix instruction needs its accumulators and 26 more registers at
 // launch (else error C7602); a consumer with 232 registers keeps 200 accumulators without spilling.

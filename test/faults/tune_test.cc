@@ -22,7 +22,7 @@ using test::FakeLog;
 using test::h200;
 using test::open_store;
 using test::small_problem;
-using test::TemporaryFolder;
+using test::TempFolder;
 using test::tuned;
 using test::Watcher;
 
@@ -79,7 +79,7 @@ TEST_CASE("a tuner killed at random moments loses at most the trial in flight an
   std::size_t resumed = 0;
   for (int round = 0; round < rounds; ++round) {
     CAPTURE(round);
-    const TemporaryFolder folder;
+    const TempFolder folder;
     FakeLog log;
     const auto delay = std::chrono::microseconds(1000 + random() % 120'000);
     const bool finished = tune_in_child(folder.path(), delay);
@@ -123,7 +123,7 @@ int unkept_run(cache::Store& store) {
   return watcher.warnings.size() == 1 ? 0 : 5;
 }
 
-void check_survived(pid_t child, const TemporaryFolder& folder) {
+void check_survived(pid_t child, const TempFolder& folder) {
   int status = 0;
   waitpid(child, &status, 0);
   REQUIRE(WIFEXITED(status));
@@ -132,7 +132,7 @@ void check_survived(pid_t child, const TemporaryFolder& folder) {
 }
 
 TEST_CASE("a full disk costs a warning, not the result") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   { cache::Store store = open_store(folder); }
   const pid_t child = fork();
   if (child == 0) {
@@ -148,7 +148,7 @@ TEST_CASE("a full disk costs a warning, not the result") {
 }
 
 TEST_CASE("a disk that fails in the middle of a run costs a warning, not the result") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   { cache::Store store = open_store(folder); }
   const pid_t child = fork();
   if (child == 0) {
@@ -162,7 +162,7 @@ TEST_CASE("a disk that fails in the middle of a run costs a warning, not the res
 }
 
 TEST_CASE("what was measured on other code is measured again") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   Watcher watcher;
   {
     cache::Store store = open_store(folder);
@@ -186,7 +186,7 @@ TEST_CASE("what was measured on other code is measured again") {
 
 TEST_CASE(
     "a compiler that aborts, is killed or talks nonsense is a trial each, and the search goes on") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   Watcher look;
   tuned(fake_options(), small_problem(), nullptr, look);
@@ -221,7 +221,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a measuring worker that faults, hangs or is killed is a trial each, and the search goes on") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   Watcher look;
   tuned(fake_options(), small_problem(), nullptr, look);

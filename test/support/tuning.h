@@ -17,6 +17,7 @@
 #include "kernels/problem.h"
 #include "test/support/catch.h"
 #include "test/support/fake_time.h"
+#include "test/support/temp_folder.h"
 
 namespace autotune::test {
 
@@ -64,29 +65,6 @@ inline Problem small_mlp(std::int64_t tokens = 1000) {
   return *filled;
 }
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    // In memory where possible: each trial is a transaction, and a disk waits for every one.
-    const std::filesystem::path memory = "/dev/shm";
-    const auto base =
-        std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
-    std::string name = (base / "autotune_test_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 // Sets an environment variable while it lives.
 class Setting {
  public:
@@ -117,7 +95,7 @@ class FakeLog {
 
  private:
   std::filesystem::path file() const { return folder_.path() / "log"; }
-  TemporaryFolder folder_;
+  TempFolder folder_;
   Setting setting_;
 };
 
@@ -147,7 +125,7 @@ inline tune::TuneOptions fake_options(const std::string& strategy = "exhaustive"
   return options;
 }
 
-inline cache::Store open_store(const TemporaryFolder& folder) {
+inline cache::Store open_store(const TempFolder& folder) {
   auto store = cache::Store::open(folder.path() / "cache.db", cache::Access::read_write);
   INFO((store ? std::string() : store.error().message));
   REQUIRE(store);

@@ -15,37 +15,13 @@
 
 #include "cache/store.h"
 #include "kernels/problem.h"
+#include "test/support/temp_folder.h"
 
 namespace autotune::cache::testing {
 
 namespace fs = std::filesystem;
 
-class TempFolder {
- public:
-  TempFolder() {
-    // In memory where possible: a disk would wait for every transaction.
-    const fs::path memory = "/dev/shm";
-    const fs::path base = fs::exists(memory) ? memory : fs::temp_directory_path();
-    std::string name = (base / "autotune-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  ~TempFolder() {
-    std::error_code ignored;
-    for (const auto& entry : fs::recursive_directory_iterator(path_, ignored)) {
-      if (entry.is_directory(ignored)) ::chmod(entry.path().c_str(), 0700);
-    }
-    fs::remove_all(path_, ignored);
-  }
-
-  const fs::path& path() const { return path_; }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
+using test::TempFolder;
 
 inline constexpr const char* kDevice = "NVIDIA H200 cc=90 sms=132 smem=232448 memory=160GiB";
 

@@ -1,6 +1,4 @@
 // `autotune cache` between caches and files: merge, export --yaml, import.
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,26 +9,17 @@
 #include "cache/store.h"
 #include "kernels/stages.h"
 #include "test/support/catch.h"
+#include "test/support/temp_folder.h"
 #include "test/unit/cli/run.h"
 
 using namespace autotune;
 using nlohmann::json;
 using test::contains;
 using test::run;
+using test::TempFolder;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "at_exchange_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  fs::path path;
-};
 
 std::string text_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
@@ -72,7 +61,7 @@ std::string listed(const std::string& file) {
 }  // namespace
 
 TEST_CASE("merge adds what files hold to the cache") {
-  const Folder folder;
+  const TempFolder folder;
   put(folder / "a.db", winner_of(64, 10));
   put(folder / "a.db", winner_of(128, 20));
   put(folder / "b.db", winner_of(128, 15));
@@ -102,7 +91,7 @@ TEST_CASE("merge adds what files hold to the cache") {
 }
 
 TEST_CASE("what export writes, import and the loader read") {
-  const Folder folder;
+  const TempFolder folder;
   put(folder / "a.db", winner_of(64, 10.125));
   put(folder / "a.db", winner_of(128, 20.5));
   put(folder / "a.db", winner_of(64, 11, "nvidia-h100-80gb-hbm3"));
@@ -143,7 +132,7 @@ TEST_CASE("what export writes, import and the loader read") {
 }
 
 TEST_CASE("an MLP's winner is exported and imported with both of its configs") {
-  const Folder folder;
+  const TempFolder folder;
   Problem problem;
   problem.family = "geglu_mlp";
   problem.m = 100;
@@ -181,7 +170,7 @@ TEST_CASE("an MLP's winner is exported and imported with both of its configs") {
 }
 
 TEST_CASE("an import never replaces a faster winner") {
-  const Folder folder;
+  const TempFolder folder;
   put(folder / "slow.db", winner_of(64, 30));
   put(folder / "fast.db", winner_of(64, 10));
   REQUIRE(run({"cache", "export", "--yaml", folder / "slow.yaml", "--cache", folder / "slow.db"})
@@ -191,7 +180,7 @@ TEST_CASE("an import never replaces a faster winner") {
 }
 
 TEST_CASE("export leaves out what no GPU file describes and what the kernels have left behind") {
-  const Folder folder;
+  const TempFolder folder;
   auto strange = winner_of(64, 10);
   strange.trial.key.device_fingerprint = "Card 9 cc=90 sms=1 smem=232448 memory=1GiB";
   put(folder / "a.db", strange);
@@ -207,7 +196,7 @@ TEST_CASE("export leaves out what no GPU file describes and what the kernels hav
 }
 
 TEST_CASE("export does not destroy a file that it did not make") {
-  const Folder folder;
+  const TempFolder folder;
   put(folder / "a.db", winner_of(64, 10));
   std::ofstream(folder / "notes.yaml") << "precious: 1\n";
   const auto refused =
@@ -228,7 +217,7 @@ TEST_CASE("export does not destroy a file that it did not make") {
 }
 
 TEST_CASE("a file that cannot be imported changes nothing and is named with its line") {
-  const Folder folder;
+  const TempFolder folder;
   const std::string head = "device: NVIDIA H200\nwinners:\n";
   const std::string good = "  - {family: gemm, m: 64, n: 64, k: 64, config: mma, median_us: 1}\n";
   for (const auto& [text, part] :
@@ -247,11 +236,11 @@ TEST_CASE("a file that cannot be imported changes nothing and is named with its 
     CHECK(contains(ran.err, part));
     CHECK(listed(folder / "a.db") == "No winners.\n");
   }
-  CHECK(run({"cache", "import", folder.path.string(), "--cache", folder / "a.db"}).code == 2);
+  CHECK(run({"cache", "import", folder.path().string(), "--cache", folder / "a.db"}).code == 2);
 }
 
 TEST_CASE("each action of cache takes what it says and nothing else") {
-  const Folder folder;
+  const TempFolder folder;
   const std::string file = folder / "a.db";
   for (const std::vector<std::string>& args :
        std::vector<std::vector<std::string>>{{"path", "m=1"},

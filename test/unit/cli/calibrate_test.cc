@@ -16,7 +16,7 @@ using test::contains;
 using test::h200;
 using test::Ran;
 using test::run;
-using test::TemporaryFolder;
+using test::TempFolder;
 
 namespace {
 
@@ -52,7 +52,7 @@ void fill(cache::Store& store, Problem problem) {
 }  // namespace
 
 TEST_CASE("winners measured on an H200 give a model section that is nearer to them") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const std::string file = (folder.path() / "model.yaml").string();
   const Ran ran =
       run(calibrate({"--data", kData + "tune_gemm.json", "--data", kData + "tune_gemm_fp32.json",
@@ -69,7 +69,7 @@ TEST_CASE("winners measured on an H200 give a model section that is nearer to th
 }
 
 TEST_CASE("a cache's trials are fitted, and the GPU's own file takes the section") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   {
     cache::Store store = test::open_store(folder);
     fill(store, test::small_problem(1024));
@@ -89,7 +89,7 @@ TEST_CASE("a cache's trials are fitted, and the GPU's own file takes the section
 }
 
 TEST_CASE("calibrate without usable data says what to do") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
     const Ran ran = run(calibrate(more));
     INFO(ran.err);

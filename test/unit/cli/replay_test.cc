@@ -1,5 +1,3 @@
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -15,6 +13,7 @@
 #include "kernels/kernel.h"
 #include "search/plan.h"
 #include "test/support/catch.h"
+#include "test/support/temp_folder.h"
 #include "test/unit/cli/run.h"
 
 using namespace autotune;
@@ -24,23 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "at_replay_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string str() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
-
 // Some survivors of an m x 1024 x 1024 problem on an H200, timed as predicted, the third a failure.
-void write_sweep(const Folder& folder, std::int64_t m) {
+void write_sweep(const test::TempFolder& folder, std::int64_t m) {
   io::Sweep sweep;
   sweep.device = "NVIDIA H200";
   sweep.problem.m = m;
@@ -62,7 +46,7 @@ void write_sweep(const Folder& folder, std::int64_t m) {
 }  // namespace
 
 TEST_CASE("replay runs strategies on data, as a table, JSON and a picture") {
-  const Folder folder;
+  const test::TempFolder folder;
   write_sweep(folder, 512);
   write_sweep(folder, 1024);
   const auto ran = test::run({"replay", "--data", folder.str(), "--strategy", "exhaustive,random",
@@ -92,7 +76,7 @@ TEST_CASE("replay runs strategies on data, as a table, JSON and a picture") {
 
 // What the default strategy is worth on an H200, the model never fitted to the problem at hand.
 TEST_CASE("model finds the best of the wide data in 24 configs", "[long]") {
-  const Folder folder;
+  const test::TempFolder folder;
   const auto ran = test::run({"replay", "--data", AUTOTUNE_SOURCE_DIR "/test/data/wide",
                               "--strategy", "model,random,evolution", "--fit-others", "--seeds",
                               "0..19", "--json", folder / "replay.json"});
@@ -120,8 +104,16 @@ TEST_CASE("model finds the best of the wide data in 24 configs", "[long]") {
   CHECK(std::exp(log_of_defaults / problems) <= 1.12);
 }
 
+TEST_CASE("a picture that cannot be written is told before the data is read") {
+  const test::TempFolder folder;
+  const auto ran =
+      test::run({"replay", "--data", folder / "none", "--svg", folder / "none/curves.svg"});
+  CHECK(ran.code == 2);
+  CHECK(contains(ran.err, "--svg: cannot write"));
+}
+
 TEST_CASE("replay fits the model to the other problems where that is asked for") {
-  const Folder folder;
+  const test::TempFolder folder;
   write_sweep(folder, 512);
   const std::vector<std::string> args = {"replay",     "--data",     folder.str(),
                                          "--strategy", "exhaustive", "--fit-others"};
@@ -133,7 +125,7 @@ TEST_CASE("replay fits the model to the other problems where that is asked for")
 }
 
 TEST_CASE("what replay is told is checked") {
-  const Folder folder;
+  const test::TempFolder folder;
   write_sweep(folder, 512);
   const auto refused = [&](const std::string& flag, const std::string& value) {
     const auto ran = test::run({"replay", "--data", folder.str(), flag, value});

@@ -7,6 +7,7 @@
 #include "autotune/io/table_writer.h"
 #include "support.h"
 #include "test/support/catch.h"
+#include "test/support/temp_folder.h"
 
 namespace autotune::io {
 namespace {
@@ -15,27 +16,23 @@ namespace {
 class ConfigsCopy {
  public:
   ConfigsCopy() {
-    std::string name = (std::filesystem::temp_directory_path() / "at_configs_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-    std::filesystem::copy(source_dir() / "configs", path_,
+    std::filesystem::copy(source_dir() / "configs", path(),
                           std::filesystem::copy_options::recursive);
   }
-  ~ConfigsCopy() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return folder_.path(); }
 
   void write(const std::string& file, const std::string& text) {
-    std::filesystem::create_directories((path_ / file).parent_path());
-    std::ofstream(path_ / file) << text;
+    std::filesystem::create_directories((path() / file).parent_path());
+    std::ofstream(path() / file) << text;
   }
   std::string error() const {
-    const auto configs = load_configs(path_);
+    const auto configs = load_configs(path());
     REQUIRE(is_bad_input(configs));
     return configs.error().message;
   }
 
  private:
-  std::filesystem::path path_;
+  test::TempFolder folder_;
 };
 
 TEST_CASE("the project's own configs are sound") {

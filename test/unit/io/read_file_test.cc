@@ -5,26 +5,15 @@
 
 #include "support.h"
 #include "test/support/catch.h"
+#include "test/support/temp_folder.h"
 
 namespace autotune::io {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "at_io_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TempFolder;
 
 TEST_CASE("a regular file comes back whole") {
-  const Folder folder;
+  const TempFolder folder;
   const auto file = folder.path() / "a.yaml";
   const std::string text(200'000, 'x');
   std::ofstream(file) << text;
@@ -34,7 +23,7 @@ TEST_CASE("a regular file comes back whole") {
 }
 
 TEST_CASE("a directory, a missing file and a FIFO are bad input at once") {
-  const Folder folder;
+  const TempFolder folder;
   const auto directory = read_file(folder.path());
   REQUIRE(is_bad_input(directory));
   CHECK_THAT(directory.error().message, HasText("is a directory"));
@@ -47,7 +36,7 @@ TEST_CASE("a directory, a missing file and a FIFO are bad input at once") {
 }
 
 TEST_CASE("100 MB are refused without being read") {
-  const Folder folder;
+  const TempFolder folder;
   const auto file = folder.path() / "big.yaml";
   std::ofstream(file) << "family: gemm\n";
   std::filesystem::resize_file(file, 100'000'000);
@@ -57,7 +46,7 @@ TEST_CASE("100 MB are refused without being read") {
 }
 
 TEST_CASE("every loader says which file it could not read") {
-  const Folder folder;
+  const TempFolder folder;
   const std::string name = folder.path().string();
   CHECK_THAT(message_of(load_suite(name + "/", {})), Catch::Matchers::StartsWith(name));
   CHECK_THAT(message_of(load_space(name)), Catch::Matchers::StartsWith(name));

@@ -1,8 +1,6 @@
 // What export writes is what the loader and the embedding read.
 #include "autotune/io/tuned_text.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <fstream>
 
@@ -10,6 +8,7 @@
 #include "autotune/io/table_writer.h"
 #include "kernels/problem.h"
 #include "support.h"
+#include "test/support/temp_folder.h"
 
 namespace autotune::io {
 namespace {
@@ -103,15 +102,14 @@ TEST_CASE("a device's name may hold what YAML reads as more than text") {
 }
 
 TEST_CASE("the embedding takes an exported file") {
-  std::string folder = (std::filesystem::temp_directory_path() / "at_tuned_XXXXXX").string();
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const test::TempFolder folder;
   for (const char* part : {"gpus", "spaces", "suites"}) {
-    std::filesystem::copy(source_dir() / "configs" / part, std::filesystem::path(folder) / part);
+    std::filesystem::copy(source_dir() / "configs" / part, folder / part);
   }
-  std::filesystem::create_directory(folder + "/tuned");
+  std::filesystem::create_directory(folder / "tuned");
   const TunedFile file = sample_file();
-  std::ofstream(folder + "/tuned/nvidia-h200.yaml") << tuned_text(file);
-  const auto configs = load_configs(folder);
+  std::ofstream(folder / "tuned/nvidia-h200.yaml") << tuned_text(file);
+  const auto configs = load_configs(folder.path());
   INFO(message_of(configs));
   REQUIRE(configs);
   REQUIRE(configs->tuned.size() == 1);
@@ -120,7 +118,6 @@ TEST_CASE("the embedding takes an exported file") {
   for (const TunedEntry& entry : file.entries) {
     CHECK(tables.find("row.config = \"" + entry.config + "\"") != std::string::npos);
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using test::h200;
 using test::open_store;
 using test::Setting;
 using test::small_mlp;
-using test::TemporaryFolder;
+using test::TempFolder;
 using test::tuned;
 using test::Watcher;
 
@@ -75,7 +75,7 @@ void crown_former(cache::Store& store, const Config& former, bool todays_code) {
 }  // namespace
 
 TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   const FakeLog log;
   Watcher watcher;
@@ -125,7 +125,7 @@ TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
 }
 
 TEST_CASE("tuning an MLP again measures neither stage again") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   FakeLog log;
   Watcher first;
@@ -143,7 +143,7 @@ TEST_CASE("tuning an MLP again measures neither stage again") {
 TEST_CASE("an MLP's former winner meets what a later run finds") {
   for (const bool todays_code : {true, false}) {
     CAPTURE(todays_code);
-    const TemporaryFolder folder;
+    const TempFolder folder;
     cache::Store store = open_store(folder);
     FakeLog log;
     Watcher watcher;
@@ -164,7 +164,7 @@ TEST_CASE("a run that is stopped before the stages met is cancelled") {
   // After the first stage's last trial, and within the second.
   for (const std::size_t trials : {kTrials, kTrials + 3}) {
     CAPTURE(trials);
-    const TemporaryFolder folder;
+    const TempFolder folder;
     cache::Store store = open_store(folder);
     std::atomic<bool> stop{false};
     Watcher watcher;
@@ -181,7 +181,7 @@ TEST_CASE("a run that is stopped before the stages met is cancelled") {
 }
 
 TEST_CASE("a restricted run crowns no winner of an MLP") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   TuneOptions options = options_of_mlp();
   options.limits.max_smem = 100 * 1024;

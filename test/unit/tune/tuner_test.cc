@@ -13,7 +13,7 @@ using test::h200;
 using test::open_store;
 using test::Setting;
 using test::small_problem;
-using test::TemporaryFolder;
+using test::TempFolder;
 using test::tuned;
 using test::Watcher;
 
@@ -26,7 +26,7 @@ std::string hash_of(const Trial& trial, const Problem& problem) {
 TEST_CASE("every strategy finds the known best, and it is crowned") {
   for (const char* strategy : {"exhaustive", "random", "model"}) {
     INFO(strategy);
-    const TemporaryFolder folder;
+    const TempFolder folder;
     cache::Store store = open_store(folder);
     Watcher watcher;
     const Problem problem = small_problem();
@@ -63,7 +63,7 @@ TEST_CASE("clocks that sink during a search are divided out") {
 }
 
 TEST_CASE("each trial is told and stored once, and the counts add up") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   Watcher watcher;
   const Problem problem = small_problem();
@@ -96,7 +96,7 @@ TEST_CASE("configs that differ only in run-time parameters share one compilation
 }
 
 TEST_CASE("a second problem of the same traits compiles nothing again, nor does a second run") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   FakeLog log;
   Watcher watcher;
@@ -117,7 +117,7 @@ TEST_CASE("a second problem of the same traits compiles nothing again, nor does 
 }
 
 TEST_CASE("what the cache holds is not measured again, unless asked") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   FakeLog log;
   Watcher first;
@@ -142,7 +142,7 @@ TEST_CASE("what the cache holds is not measured again, unless asked") {
 }
 
 TEST_CASE("failures of every kind are trials, are stored, and are remembered") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   const Problem problem = small_problem();
   // Rules for single codes and configs, made from a first look at the plan.
@@ -279,7 +279,7 @@ TEST_CASE("a budget is respected, and gives an answer however small it is") {
 }
 
 TEST_CASE("a stopped run keeps what was measured") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   std::atomic<bool> stop{false};
   Watcher watcher;
@@ -302,7 +302,7 @@ TEST_CASE("a stopped run keeps what was measured") {
 }
 
 TEST_CASE("a stopped run replaces a winner only where it beats that") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   const Problem problem = small_problem();
   Watcher patient;
@@ -337,7 +337,7 @@ TEST_CASE("a restricted run records its trials and never crowns") {
   TuneOptions few_sms = fake_options();
   few_sms.limits.max_sms = 8;
   for (const TuneOptions& options : {capped, custom, few_sms}) {
-    const TemporaryFolder folder;
+    const TempFolder folder;
     cache::Store store = open_store(folder);
     Watcher watcher;
     const TuneResult result = tuned(options, problem, &store, watcher);
@@ -353,7 +353,7 @@ TEST_CASE("a restricted run records its trials and never crowns") {
 }
 
 TEST_CASE("a short run does not replace the winner of a long one") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   const Problem problem = small_problem();
   Watcher watcher;
@@ -368,7 +368,7 @@ TEST_CASE("a short run does not replace the winner of a long one") {
 }
 
 TEST_CASE("a cache that cannot be written costs one warning") {
-  const TemporaryFolder folder;
+  const TempFolder folder;
   cache::Store store = open_store(folder);
   // The schema is taken away under the open store.
   Watcher watcher;

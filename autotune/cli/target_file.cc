@@ -1,0 +1,75 @@
+#include "autotune/cli/target_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+namespace autotune::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error cannot_write(ErrorCode code, std::string_view option, const std::string& file, int reason) {
+  return {code, fmt::format("{}: cannot write '{}': {}", option, file,
+                            reason != 0 ? std::strerror(reason) : "I/O error")};
+}
+
+// A pipe or a device.
+bool is_special(const std::string& file) {
+  std::error_code ignored;
+  return fs::exists(file, ignored) && !fs::is_directory(file, ignored) &&
+         !fs::is_regular_file(file, ignored);
+}
+
+// errno says why not.
+bool written(const std::string& file, std::string_view text) {
+  errno = 0;
+  std::ofstream stream(file, std::ios::binary | std::ios::trunc);
+  stream << text;
+  stream.close();
+  return bool(stream);
+}
+
+}  // namespace
+
+// Opening a pipe and closing it again would be its reader's end.
+Expected<void> check_writable(std::string_view option, const std::string& file) {
+  if (is_special(file)) return {};
+  std::error_code ignored;
+  const bool there = fs::exists(file, ignored);
+  errno = 0;
+  const bool opened = std::ofstream(file, std::ios::binary | std::ios::app).is_open();
+  const int reason = errno;
+  if (!there) fs::remove(file, ignored);
+  if (opened) return {};
+  return tl::unexpected(cannot_write(ErrorCode::bad_input, option, file, reason));
+}
+
+Expected<void> write_over(std::string_view option, const std::string& file, std::string_view text) {
+  if (written(file, text)) return {};
+  return tl::unexpected(cannot_write(ErrorCode::io_failed, option, file, errno));
+}
+
+Expected<void> replace(std::string_view option, const std::string& file, std::string_view text) {
+  if (is_special(file)) return write_over(option, file, text);
+  const std::string part = fmt::format("{}.part-{}", file, getpid());
+  int reason = 0;
+  if (written(part, text)) {
+    std::error_code error;
+    fs::rename(part, file, error);
+    if (!error) return {};
+    reason = error.value();
+  } else {
+    reason = errno;
+  }
+  std::error_code ignored;
+  fs::remove(part, ignored);
+  return tl::unexpected(cannot_write(ErrorCode::io_failed, option, file, reason));
+}
+
+}  // namespace autotune::cli

@@ -1,0 +1,22 @@
+// A text file that a command writes, and the option that names it, for what is said where it fails.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "autotune/types.h"
+
+namespace autotune::cli {
+
+// Whether the file could be written, to be known before hours of work: bad_input where not. Leaves
+// the file as it is: a run that fails later must not have emptied it.
+Expected<void> check_writable(std::string_view option, const std::string& file);
+
+// Writes over what is there. io_failed where that cannot be done.
+Expected<void> write_over(std::string_view option, const std::string& file, std::string_view text);
+
+// The same, so that whoever reads the file finds all of the old text or of the new; pipes and
+// devices are written as they are.
+Expected<void> replace(std::string_view option, const std::string& file, std::string_view text);
+
+}  // namespace autotune::cli

@@ -1,0 +1,140 @@
+// What a config of wgmma comes to in threads, rows, columns and bytes: how wgmma_tile.cuh lays out
+// a block's shared memory and who works on what.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/hopper_twin.h"
+
+namespace autotune::gemm::wgmma {
+
+// Of its parameters.
+enum Index {
+  kBlockM,
+  kBlockN,
+  kBlockK,
+  kStages,
+  kConsumers,
+  kPingpong,
+  kClusterM,
+  kClusterN,
+  kSplitK,
+  kStagger
+};
+
+using Values = ParameterValuesArray;
+
+inline constexpr std::int64_t kInstructionM = 64;  // rows of a warpgroup's instruction
+inline constexpr std::int64_t kSwizzleRows = 8;    // rows after which the swizzle repeats
+
+inline std::int64_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
+inline std::int64_t step_k(const KernelTraits& t) { return 32 / element(t); }
+inline std::int64_t slab_elements(const KernelTraits& t) { return kSlabBytes / element(t); }
+
+inline std::int64_t consumer_rows(const Values& v) {
+  return v[kPingpong] != 0 ? v[kBlockM] : v[kBlockM] / v[kConsumers];
+}
+inline std::int32_t threads_of(const Values& v) {
+  return static_cast<std::int32_t>(kWarpgroup * (1 + v[kConsumers]));
+}
+// Columns of an instruction: block_n of each matrix of weights.
+inline std::int32_t columns(const Values& v, const KernelTraits& t) {
+  return v[kBlockN] * weights(t);
+}
+inline std::int64_t accumulators(const Values& v, const KernelTraits& t) {
+  return consumer_rows(v) * columns(v, t) / kWarpgroup;
+}
+
+// Blocks of a cluster that share a tile's k. More than 8, or those that share loads with other
+// tiles' in their clusters, meet in a workspace.
+inline constexpr std::int32_t kMostParts = 8;  // portable cluster size
+inline std::int32_t parts_of(const Values& v) {
+  return v[kSplitK] <= kMostParts && v[kClusterM] * v[kClusterN] == 1 ? v[kSplitK] : 1;
+}
+// Columns of C that one of them stores.
+inline std::int64_t slice_columns(const Values& v) { return v[kBlockN] / parts_of(v); }
+// What the other blocks of a cluster have of this one's slice.
+inline std::int64_t given_bytes(const Values& v) {
+  return (parts_of(v) - 1) * v[kBlockM] * slice_columns(v) * 4;
+}
+
+inline SlabTile tile_of(bool k_major, std::int64_t extent, const Values& v, const KernelTraits& t) {
+  return slab_tile(k_major, extent, v[kBlockK], element(t));
+}
+inline SlabTile tile_a(const Values& v, const KernelTraits& t) {
+  return tile_of(a_is_k_major(t.layout), v[kBlockM], v, t);
+}
+inline SlabTile tile_b(const Values& v, const KernelTraits& t) {
+  return tile_of(b_is_k_major(t.layout), columns(v, t), v, t);
+}
+// The part of B's tile that one matrix of weights fills.
+inline SlabTile tile_weights(const Values& v, const KernelTraits& t) {
+  return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
+}
+
+// Each of `sharers` blocks loads an equal part of the rows, by one copy per slab.
+inline bool shares(const SlabTile& tile, std::int64_t sharers) {
+  return tile.rows % (kSwizzleRows * sharers) == 0 && tile.rows / sharers <= kMaxBox;
+}
+
+// Columns of C that one store moves: half of a row of 128 bytes to all of it, so that few are moved
+// twice, for the last store of a row lies over the one before it. Where C is read as well, none may
+// be: any width then that a block's columns are made of.
+inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
+  const std::int64_t all = slice_columns(v);
+  const std::int64_t most = kSlabBytes / storage_bytes(t.out_dtype);
+  if (all <= most) return all;
+  std::int64_t best = most;
+  const auto twice = [all](std::int64_t columns) { return ceil_div(all, columns) * columns - all; };
+  for (std::int64_t columns = most; columns >= (t.beta ? 8 : most / 2); columns -= 8) {
+    if (twice(columns) < twice(best)) best = columns;
+  }
+  return best;
+}
+
+// Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
+// the stores; where a cluster's blocks share k, what the others give; barriers: two per stage, two
+// for pingpong's turns, two per consumer warp for what is given.
+struct SmemLayout {
+  std::int64_t a_bytes;
+  std::int64_t b_bytes;
+  std::int64_t ring_bytes;
+  std::int64_t given_bytes;
+  std::int64_t chunk;
+  std::int64_t store_bytes;  // of one buffer
+  std::int64_t stores_bytes;
+  std::int64_t barriers;
+  std::int64_t total() const { return ring_bytes + stores_bytes + given_bytes + 8 * barriers; }
+};
+
+inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
+  SmemLayout l{};
+  l.a_bytes = tile_a(v, t).bytes();
+  l.b_bytes = tile_b(v, t).bytes();
+  l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
+  l.given_bytes = given_bytes(v);
+  l.chunk = chunk_columns(v, t);
+  l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
+  l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
+  l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
+  return l;
+}
+
+// Registers per thread after setmaxnreg, out of what the launch gives to all warpgroups together
+// (launch cap x warpgroups: 3 x 168, 4 x 128). A producer that multicasts spills at 24.
+struct Roles {
+  std::int32_t producer;
+  std::int32_t consumer;
+};
+inline Roles roles_of(const Values& v) {
+  switch (v[kConsumers]) {
+    case 1:
+      return {0, 0};  // two warpgroups: everyone has 255 from the start
+    case 2:
+      return {40, 232};
+    default:
+      return {32, 160};
+  }
+}
+
+}  // namespace autotune::gemm::wgmma
