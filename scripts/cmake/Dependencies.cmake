@@ -15,6 +15,9 @@ add_library(at_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
 target_include_directories(at_fmt SYSTEM PUBLIC
   $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)
 target_link_libraries(at_fmt PUBLIC tl::expected)
+if(NOT fmt_VERSION MATCHES "^9\\.")  # fmt.cc knows what version 9 instantiates
+  target_compile_definitions(at_fmt PUBLIC $<BUILD_INTERFACE:FMT_HEADER_ONLY=1>)
+endif()
 
 # spdlog header-only; its own target would link libfmt.
 add_library(at_log INTERFACE)

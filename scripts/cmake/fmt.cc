@@ -1,4 +1,5 @@
-// fmt's functions, compiled once for the whole tree (Dependencies.cmake says why).
+// fmt's functions, compiled once for the whole tree (Dependencies.cmake says why, and where not).
+#ifndef FMT_HEADER_ONLY
 #include <fmt/format-inl.h>
 
 #include <locale>
@@ -17,3 +18,4 @@ template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<f
 
 }  // namespace detail
 FMT_END_NAMESPACE
+#endif
