@@ -57,11 +57,13 @@ Expected<void> write_over(std::string_view option, const std::string& file, std:
 
 Expected<void> replace(std::string_view option, const std::string& file, std::string_view text) {
   if (is_special(file)) return write_over(option, file, text);
-  const std::string part = fmt::format("{}.part-{}", file, getpid());
+  std::error_code error;
+  const fs::path linked = fs::canonical(file, error);
+  const std::string target = error ? file : linked.string();  // a link stays one
+  const std::string part = fmt::format("{}.part-{}", target, getpid());
   int reason = 0;
   if (written(part, text)) {
-    std::error_code error;
-    fs::rename(part, file, error);
+    fs::rename(part, target, error);
     if (!error) return {};
     reason = error.value();
   } else {

@@ -8,7 +8,7 @@
 
 namespace autotune::gemm::wgmma {
 
-// Of its parameters.
+// Where a config holds the value of each parameter.
 enum Index {
   kBlockM,
   kBlockN,

@@ -47,6 +47,10 @@ TEST_CASE("a file is replaced by a whole one, and stays where that fails") {
   REQUIRE(cli::replace("--yaml", folder / "a", "first"));
   REQUIRE(cli::replace("--yaml", folder / "a", "second"));
   CHECK(text_of(folder / "a") == "second");
+  std::filesystem::create_symlink("a", folder / "link");
+  REQUIRE(cli::replace("--yaml", folder / "link", "third"));
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(text_of(folder / "a") == "third");
   // A folder cannot be replaced by a file: the new text is gone again, too.
   std::filesystem::create_directories(folder / "b/inside");
   const auto done = cli::replace("--yaml", folder / "b", "text");
@@ -57,7 +61,7 @@ TEST_CASE("a file is replaced by a whole one, and stays where that fails") {
   for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator(folder.path())) {
     ++files;
   }
-  CHECK(files == 2);
+  CHECK(files == 3);
 }
 
 TEST_CASE("a full device is told") {
