@@ -239,7 +239,8 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
                        model.store_bytes_per_clock;
 
   launch_us_ = device.launch_us > 0 ? device.launch_us : model.launch_us;
-  fill_us_ = (work.asynchronous ? 1 : exposed) * fill / per_us;
+  const bool filled_ahead = work.asynchronous && !work.stores_then_loads;
+  fill_us_ = (filled_ahead ? 1 : exposed) * fill / per_us;
   epilogue_us_ = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
   reduction_us_ =
       reduction_clocks(work, problem, model, style, resources.cooperative, together) / per_us;

@@ -110,15 +110,18 @@ class Wgmma final : public GemmTwin {
          fmt::format("{} stages x ({} x {} + {} x {}) rows x 128 bytes", v[kStages], a.slabs,
                      a.rows, b.slabs, b.rows),
          l.ring_bytes},
-        {"store buffers",
-         fmt::format("{} warps x 2 x 16 rows x {} columns x {} bytes", 4 * v[kConsumers], l.chunk,
-                     storage_bytes(traits.out_dtype)),
-         l.stores_bytes},
+    };
+    if (!l.stores_in_ring) {
+      terms.push_back({"store buffers",
+                       fmt::format("{} warps x 2 x 16 rows x {} columns x {} bytes",
+                                   4 * v[kConsumers], l.chunk, storage_bytes(traits.out_dtype)),
+                       l.stores_bytes});
+    }
+    terms.push_back(
         {"barriers",
          fmt::format("(2 x {} stages + 2{}) x 8 bytes", v[kStages],
                      l.given_bytes > 0 ? fmt::format(" + 2 x {} warps", 4 * v[kConsumers]) : ""),
-         8 * l.barriers},
-    };
+         8 * l.barriers});
     if (l.given_bytes > 0) {
       terms.push_back({"other parts",
                        fmt::format("{} x {} rows x {} columns x 4 bytes", parts_of(v) - 1,
@@ -170,9 +173,11 @@ class Wgmma final : public GemmTwin {
     }
     needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
     needs.wgmma_columns = columns(v, traits);
-    // The cluster's own takes their place, but where consumers add up parts in the workspace.
+    // The cluster's own takes their place, but where consumers meet: to add up parts in the
+    // workspace, or before they store through a stage.
     const bool in_workspace = v[kSplitK] > parts_of(v);
-    if (!in_workspace && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
+    const bool consumers_meet = in_workspace || layout_of(v, traits).stores_in_ring;
+    if (!consumers_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     return needs;
   }
 
@@ -213,6 +218,7 @@ class Wgmma final : public GemmTwin {
             {"SMEM_STORE_BYTES", std::to_string(l.store_bytes)},
             {"CHUNK_N", std::to_string(l.chunk)},
             {"SPLIT_PARTS", std::to_string(parts_of(v))},
+            {"STORES_IN_RING", l.stores_in_ring ? "1" : "0"},
             {"MARK_BYTES", std::to_string(kWorkspaceMarkBytes)},
             {"PRODUCER_REGISTERS", std::to_string(roles.producer)},
             {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
@@ -228,6 +234,7 @@ class Wgmma final : public GemmTwin {
     work.stages = v[kStages];
     work.warps = 4 * v[kConsumers];
     work.asynchronous = true;
+    work.stores_then_loads = layout_of(v, traits).stores_in_ring;
     work.load_piece_bytes = kSlabBytes;
     work.epilogue_overlaps = v[kPingpong] != 0;
     // Each instruction reads its 64 rows of A and all columns of B.

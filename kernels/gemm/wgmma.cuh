@@ -10,7 +10,9 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
   const int warp = int(threadIdx.x / 32 % 4);
   const int first_row = PINGPONG ? 0 : consumer * kConsumerRows;
   const StageRelease release(place);
-  StoreBuffer(&buffers)[2] = shared.stores[consumer * 4 + warp];
+#if !STORES_IN_RING
+  WarpStores& buffers = shared.stores[consumer * 4 + warp];
+#endif
   u32 half = 0;  // of the warp's store buffers
   Exchange exchange(shared);
   RingPosition at{0, 0};
@@ -30,11 +32,26 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
       barrier_wait(shared_address(&shared.turn[consumer]), turn_parity);
       turn_parity ^= 1;
     }
-    accumulate_tile(acc, shared, at, first_row, unit.count, release, shared.turn[1 - consumer]);
+    const u32 held =
+        accumulate_tile(acc, shared, at, first_row, unit.count, release, shared.turn[1 - consumer]);
     if (PINGPONG) at.advance(unit.count);
     if (GATED && id + stride >= units) admit_launch_behind(args.gemm);
 
+#if STORES_IN_RING
+    const bool last = id + stride >= units;
+    block_wait<CONSUMERS * 128>();  // until no warp's product reads that stage
+    if (kCluster > 1 && last) release(shared.empty[held]);  // nobody fills it any more
+    WarpStores& buffers = reinterpret_cast<WarpStores*>(&shared.stages[held])[warp];
+#endif
     store_tile(buffers, half, acc, args, exchange, unit, unit.row + first_row + warp * 16);
+#if STORES_IN_RING
+    if (!last) {
+      if (threadIdx.x % 32 == 0) tma_store_wait<0>();
+      fence_async_proxy();
+      block_wait<CONSUMERS * 128>();
+      release(shared.empty[held]);
+    }
+#endif
   }
   if (threadIdx.x % 32 == 0) tma_store_wait<0>();
   exchange.wait_until_read();

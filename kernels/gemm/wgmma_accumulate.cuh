@@ -31,12 +31,27 @@ __device__ __forceinline__ void clear(float (&acc)[kTilesM][kCount]) {
   }
 }
 
-__device__ __forceinline__ void accumulate_tile(float (&acc)[kTilesM][kAccumulators],
-                                                SharedMemory& shared, RingPosition& at,
-                                                int first_row, int k_tiles,
-                                                const StageRelease& release, u64& next_turn) {
+// Whether a stage is given back as soon as its product is done where the next k tile has not come:
+// memory is what is short then, and every stage is to be under way. It gained nothing where a
+// cluster shares k, nor with more consumers, which are for what multiplies without a pause.
+constexpr bool kGivesBackEarly = kParts == 1 && CONSUMERS == 1;
+
+// Returns the stage of the last k tile, which is given back but where C leaves through it.
+__device__ __forceinline__ u32 accumulate_tile(float (&acc)[kTilesM][kAccumulators],
+                                               SharedMemory& shared, RingPosition& at,
+                                               int first_row, int k_tiles,
+                                               const StageRelease& release, u64& next_turn) {
   u32 previous = 0;
   for (int i = 0; i < k_tiles; ++i) {
+    bool given_back = false;
+    if constexpr (kGivesBackEarly) {
+      const u32 full = shared_address(&shared.full[at.stage]);
+      if (i > 0 && !__all_sync(0xffffffff, barrier_passed(full, at.parity))) {
+        wgmma_wait<0>();
+        release(shared.empty[previous]);
+        given_back = true;
+      }
+    }
     barrier_wait(shared_address(&shared.full[at.stage]), at.parity);
     const u32 stage = shared_address(&shared.stages[at.stage]);
     const u64 a = TileA::descriptor(stage + TileA::offset(first_row, 0));
@@ -52,16 +67,17 @@ __device__ __forceinline__ void accumulate_tile(float (&acc)[kTilesM][kAccumulat
     }
     wgmma_commit();
     wgmma_wait<1>();  // the k tile before this one is done
-    if (i > 0) release(shared.empty[previous]);
+    if (i > 0 && !given_back) release(shared.empty[previous]);
     previous = at.stage;
     at.advance();
   }
   if (PINGPONG && threadIdx.x % 128 == 0) barrier_arrive(shared_address(&next_turn));
   wgmma_wait<0>();
-  release(shared.empty[previous]);
+  if constexpr (!STORES_IN_RING) release(shared.empty[previous]);
 #pragma unroll
   for (int t = 0; t < kTilesM; ++t) {
 #pragma unroll
     for (int r = 0; r < kAccumulators; ++r) asm volatile("" : "+f"(acc[t][r])::"memory");
   }
+  return previous;
 }

@@ -92,6 +92,10 @@ inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
   return best;
 }
 
+// Shared memory of a block wherever there are warpgroup instructions: 227 KB (CUDA programming
+// guide, technical specifications of compute capability 9.0).
+inline constexpr std::int64_t kMostShared = 232448;
+
 // Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
 // the stores; where a cluster's blocks share k, what the others give; barriers: two per stage, two
 // for pingpong's turns, two per consumer warp for what is given.
@@ -103,8 +107,11 @@ struct SmemLayout {
   std::int64_t chunk;
   std::int64_t store_bytes;  // of one buffer
   std::int64_t stores_bytes;
+  bool stores_in_ring;  // C leaves through a stage that has been read
   std::int64_t barriers;
-  std::int64_t total() const { return ring_bytes + stores_bytes + given_bytes + 8 * barriers; }
+  std::int64_t total() const {
+    return ring_bytes + (stores_in_ring ? 0 : stores_bytes) + given_bytes + 8 * barriers;
+  }
 };
 
 inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
@@ -117,6 +124,10 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
   l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
   l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
+  // Where buffers of their own leave no room for the last stage. A block with several tiles then
+  // loads less of the next one while it stores.
+  l.stores_in_ring =
+      v[kConsumers] == 1 && l.stores_bytes <= l.a_bytes + l.b_bytes && l.total() > kMostShared;
   return l;
 }
 

@@ -192,7 +192,7 @@ __device__ __forceinline__ void store_share(const float (&acc)[kTilesM][kAccumul
 }
 
 // Rows of C from this block's accumulators: all there is to them, or a part of the sum.
-__device__ __forceinline__ void store_tile(StoreBuffer (&buffers)[2], u32& half,
+__device__ __forceinline__ void store_tile(WarpStores& buffers, u32& half,
                                            float (&acc)[kTilesM][kAccumulators],
                                            const WgmmaArgs& args, Exchange& exchange,
                                            const Unit& unit, int row) {

@@ -112,7 +112,7 @@ __device__ __forceinline__ bool ends_well(const GemmArgs& args, int col) {
 }
 
 template <int kChunk>
-__device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& half,
+__device__ __forceinline__ void store_chunks(WarpStores& buffers, u32& half,
                                              const float (&acc)[kSliceAccumulators],
                                              const WgmmaArgs& args, int row, int slice) {
   if constexpr (kChunk < kChunks) {
@@ -138,7 +138,7 @@ __device__ __forceinline__ void store_chunks(StoreBuffer (&buffers)[2], u32& hal
 
 // The same for a warp that has two chunks in all: both are staged before the first leaves, which
 // saves a fence. Where there are more, the way of one hides the filling of the next.
-__device__ __forceinline__ void store_two_chunks(StoreBuffer (&buffers)[2],
+__device__ __forceinline__ void store_two_chunks(WarpStores& buffers,
                                                  const float (&acc)[kSliceAccumulators],
                                                  const WgmmaArgs& args, int row, int slice) {
   const int col = slice + chunk_column(0);
@@ -164,7 +164,7 @@ __device__ __forceinline__ void store_two_chunks(StoreBuffer (&buffers)[2],
 
 // This warp's rows of the block's tile, or of its slice; `col`: its first column. Also of rows that
 // C does not have: versions with a branch around those were slower (NOTES.md).
-__device__ __forceinline__ void store_rows(StoreBuffer (&buffers)[2], u32& half,
+__device__ __forceinline__ void store_rows(WarpStores& buffers, u32& half,
                                            const float (&acc)[kTilesM][kSliceAccumulators],
                                            const WgmmaArgs& args, int row, int col) {
 #pragma unroll

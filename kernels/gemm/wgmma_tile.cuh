@@ -5,6 +5,7 @@
 //   PRODUCER_REGISTERS, CONSUMER_REGISTERS         per thread; 0: as launched
 //   CHUNK_N                                        columns of C that one store moves
 //   SPLIT_PARTS                                    blocks of a cluster that share a tile's k
+//   STORES_IN_RING                                 C leaves through a stage that has been read
 //   SMEM_...                                       the layout of shared memory
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
@@ -59,9 +60,13 @@ struct GivenBarriers {
 };
 #endif
 
+typedef StoreBuffer WarpStores[2];  // one is filled while the other is stored
+
 struct SharedMemory {
   Stage stages[STAGES];
-  StoreBuffer stores[CONSUMERS * 4][2];  // two per warp: one is filled while the other is stored
+#if !STORES_IN_RING
+  WarpStores stores[CONSUMERS * 4];
+#endif
 #if SPLIT_PARTS > 1
   Given given[CONSUMERS * 4];
 #endif
@@ -104,6 +109,8 @@ static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
 static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
 static_assert(sizeof(StoreBuffer) == SMEM_STORE_BYTES, "store buffer");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
+static_assert(!STORES_IN_RING || (CONSUMERS == 1 && sizeof(Stage) >= sizeof(WarpStores[4])),
+              "one consumer's stores lie in a stage that nobody else reads");
 
 typedef Ring<STAGES> RingPosition;
 

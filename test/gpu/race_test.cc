@@ -51,6 +51,8 @@ const std::vector<Launch>& launches() {
   using enum DType;
   static const std::vector<Launch> all = {
       {tf32, 100, 68, 160, kOneWgmma + kWhole},
+      {tf32, 200, 68, 160, "wgmma:block_m=64,block_n=64,block_k=32,stages=14,consumers=1," + kWhole,
+       1},
       {tf32, 300, 68, 160, kTwoWgmma + kWhole, 1},
       {tf32, 300, 68, 160,
        "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=2,pingpong=1,cluster_m=1,"

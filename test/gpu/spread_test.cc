@@ -48,6 +48,50 @@ TEST_CASE("stores of C that lie over each other leave every column right", "[spr
   batch.check();
 }
 
+// Each takes more shared memory than there is unless C leaves through the ring.
+TEST_CASE("C leaves through a stage of the ring while the next tile's stages fill", "[spread]") {
+  gpu::Measurer* measurer = measurer_with_wgmma();
+  if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
+  const auto config_of = [](const std::string& text, const char* family = "gemm") {
+    const auto config =
+        parse_config("wgmma:block_m=64,consumers=1,pingpong=0," + text, *find_family(family));
+    REQUIRE(config);
+    return *config;
+  };
+  const std::string deep = "block_n=64,block_k=128,stages=7,";
+  const std::string alone = "cluster_m=1,cluster_n=1,split_k=1";
+  const auto check_rows = [&](std::int64_t m, const Config& config) {
+    for (const int n : {1000, 1004, 1003}) {  // rows of C that end on 16 bytes, within, anywhere
+      Problem problem = test::gemm(m, n, 1032, DType::bf16, Layout::tn);
+      if (n % 2 == 0) problem.ldc = 1008;
+      batch.add(problem, config);
+    }
+    batch.add(test::gemm(m, 1000, 72, DType::bf16, Layout::tn), config);  // less than the ring
+    Problem with_beta = test::gemm(m, 1000, 520, DType::bf16, Layout::tn);
+    with_beta.beta = 0.5;
+    batch.add(with_beta, config);
+  };
+  for (const std::string& blocks : {alone, std::string("cluster_m=2,cluster_n=1,split_k=1"),
+                                    std::string("cluster_m=1,cluster_n=2,split_k=1")}) {
+    check_rows(1000, config_of(deep + blocks));  // two tiles per SM
+    for (const Layout layout : test::kAllLayouts) {
+      batch.add(test::gemm(1000, 1000, 1032, DType::bf16, layout), config_of(deep + blocks));
+    }
+  }
+  check_rows(1000, config_of("block_n=80,block_k=64,stages=12,cluster_m=1,cluster_n=1,split_k=2"));
+  check_rows(100, config_of(deep + "cluster_m=2,cluster_n=1,split_k=3"));
+
+  Problem to_fp32 = test::gemm(1000, 1000, 520, DType::bf16, Layout::tn);
+  to_fp32.out_dtype = DType::fp32;
+  batch.add(to_fp32, config_of(deep + alone));
+  batch.add(test::gemm(1000, 1000, 520, DType::tf32, Layout::tn),
+            config_of("block_n=64,block_k=64,stages=7," + alone));
+  batch.add(test::geglu(1000, 1000, 520, DType::bf16, Layout::tn, Activation::gelu_tanh),
+            config_of("block_n=64,block_k=64,stages=9," + alone, "geglu"));
+  batch.check();
+}
+
 TEST_CASE("tiles that begin at different k tiles have all of them", "[spread]") {
   gpu::Measurer* measurer = measurer_with_wgmma();
   if (measurer == nullptr) return;

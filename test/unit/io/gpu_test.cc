@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "autotune/io/builtin.h"
+#include "kernels/gemm/wgmma_layout.h"
 #include "support.h"
 #include "test/support/catch.h"
 
@@ -19,6 +20,14 @@ std::string error_of(const std::string& text) {
   const auto device = parse(text);
   REQUIRE(is_bad_input(device));
   return device.error().message;
+}
+
+TEST_CASE("wgmma's layout counts on as much shared memory as there is with its instructions") {
+  for (const ArchLimits& limits : known_capabilities()) {
+    if (limits.has(Feature::wgmma)) {
+      CHECK(limits.smem_optin_per_block == gemm::wgmma::kMostShared);
+    }
+  }
 }
 
 TEST_CASE("all compute capabilities are known, with their limits") {
