@@ -122,6 +122,7 @@ Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
 
 struct Baseline::Impl {
   Workbench& bench;
+  Operands& operands;
   Problem problem;
   TimingMode mode;
   CublasHandles handles;
@@ -142,8 +143,8 @@ struct Baseline::Impl {
                           const char* behind);
   Expected<void> add_gated_forms(const Problem& gate, const DevicePointers& at);
   Expected<void> add_mlp(Timer& timer, const DevicePointers& at);
-  Expected<void> run(const Candidate& candidate, void* stream) const;
-  Expected<void> add_candidate(Timer& timer, Operands& operands, Candidate candidate);
+  Expected<void> run(const Candidate& candidate, void* stream, std::size_t place) const;
+  Expected<void> add_candidate(Timer& timer, Candidate candidate);
 };
 
 Expected<void> Baseline::Impl::add_form(const Problem& product,
@@ -227,24 +228,27 @@ Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
   return {};
 }
 
-Expected<void> Baseline::Impl::run(const Candidate& candidate, void* stream) const {
+Expected<void> Baseline::Impl::run(const Candidate& candidate, void* stream,
+                                   std::size_t place) const {
   const Form& form = forms[candidate.form];
   for (const DevicePointers& pointers : form.launches) {
-    auto state = form.product.run(handles, candidate.heuristic, pointers, stream);
+    auto state =
+        form.product.run(handles, candidate.heuristic, operands.moved(pointers, place), stream);
     if (!state) return state;
   }
   if (!has_activation(problem)) return {};
-  auto state = bench.gate(form.gate, form.up, gated, problem.activation, stream);
+  Matrix out = gated;
+  out.address = operands.moved({0, 0, out.address}, place).c;
+  auto state = bench.gate(form.gate, form.up, out, problem.activation, stream);
   if (!state || !down) return state;
-  return down->run(handles, down_heuristic, down_at, stream);
+  return down->run(handles, down_heuristic, operands.moved(down_at, place), stream);
 }
 
 // Where it runs and is right. Only a lost GPU is an error: a candidate that cuBLAS itself refuses
 // is passed over.
-Expected<void> Baseline::Impl::add_candidate(Timer& timer, Operands& operands,
-                                             Candidate candidate) {
-  Subject subject{[this, candidate](void* stream) { return run(candidate, stream); },
-                  [&](void*) { return operands.restore(bench); }, nullptr, 1};
+Expected<void> Baseline::Impl::add_candidate(Timer& timer, Candidate candidate) {
+  Subject subject{[this, candidate](void* stream) { return run(candidate, stream, 0); },
+                  [this](void*) { return operands.restore(bench); }, nullptr, 1};
   auto state = operands.poison(bench);
   if (!state) return state;
   if (!subject.launch(bench.stream())) return bench.synchronize();
@@ -268,7 +272,8 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
                                     TimingMode mode) {
   auto handles = CublasHandles::create(bench.stream());
   if (!handles) return tl::unexpected(handles.error());
-  auto impl = std::unique_ptr<Impl>(new Impl{bench, operands.problem(), mode, std::move(*handles)});
+  auto impl = std::unique_ptr<Impl>(
+      new Impl{bench, operands, operands.problem(), mode, std::move(*handles)});
   const DevicePointers at = operands.pointers();
   const Problem& problem = impl->problem;
   auto state = is_mlp(problem)     ? impl->add_mlp(timer, at)
@@ -285,7 +290,7 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
         name += impl->down_heuristic < 0 ? " + cublasGemmEx"
                                          : fmt::format(" + cublasLt #{}", impl->down_heuristic);
       }
-      state = impl->add_candidate(timer, operands, {std::move(name), form, i, {}});
+      state = impl->add_candidate(timer, {std::move(name), form, i, {}});
       if (!state) return tl::unexpected(state.error());
     }
   }
@@ -294,9 +299,10 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
   impl->timed = fastest->timed;
   for (const std::size_t place : fastest->level) {
     const Candidate& candidate = impl->candidates[place];
-    impl->ways.push_back(
-        {candidate.name, candidate.result,
-         [impl = impl.get(), candidate](void* stream) { return impl->run(candidate, stream); }});
+    impl->ways.push_back({candidate.name, candidate.result,
+                          [impl = impl.get(), candidate](void* stream, std::size_t place) {
+                            return impl->run(candidate, stream, place);
+                          }});
   }
   impl->subjects.clear();
   if (impl->timed == 0) {

@@ -1,6 +1,8 @@
 // The best that cuBLASLt and cuBLAS have for a problem: what ours is compared with.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,8 +30,9 @@ class Baseline {
   // compares times all of them: the fastest first, four at most, eight where launches are long.
   struct Way {
     std::string name;    // "cublasLt #3", "cublasGemmEx twice + elementwise kernel"
-    Correctness result;  // against our reference
-    Launch launch;
+    Correctness result;  // against our reference, at the first place
+    // On a stream, with the operands at one of their places.
+    std::function<Expected<void>(void* stream, std::size_t place)> launch;
   };
   const std::vector<Way>& ways() const;
   int candidates() const;  // how many were timed

@@ -68,8 +68,7 @@ Result<std::vector<Subject>> Contest::ready(const worker::Contender& contender) 
 // A contender that does not run or is wrong stays behind; only a lost GPU ends the comparison.
 Result<void> Contest::add_contenders() {
   const std::vector<std::optional<Failure>> lacking = reserve_workspace();
-  // cuBLAS's ways are made for one place, and in a loop the operands stay in the L2.
-  if (!request_.baseline && mode_ == TimingMode::cold) {
+  if (mode_ == TimingMode::cold) {  // in a loop the operands stay in the L2
     rig_.operands().spread(rig_.bench());
     places_ = rig_.operands().places();
   }
@@ -97,12 +96,16 @@ Result<void> Contest::add_baseline() {
   baseline_.emplace(std::move(*chosen));
   reply_.baseline_candidates = baseline_->candidates();
   for (const Baseline::Way& way : baseline_->ways()) {
-    auto made = rig_.in_mode(
-        Subject{way.launch, [this](void*) { return rig_.operands().restore(rig_.bench()); },
-                nullptr, 1},
-        mode_);
-    if (!made) return tl::unexpected(made.error());
-    subjects_.emplace_back().push_back(std::move(*made));
+    std::vector<Subject>& all = subjects_.emplace_back();
+    for (std::size_t place = 0; place < places_; ++place) {
+      auto made = rig_.in_mode(
+          Subject{[launch = way.launch, place](void* stream) { return launch(stream, place); },
+                  [this, place](void*) { return rig_.operands().restore(rig_.bench(), place); },
+                  nullptr, 1},
+          mode_);
+      if (!made) return tl::unexpected(made.error());
+      all.push_back(std::move(*made));
+    }
   }
   return {};
 }

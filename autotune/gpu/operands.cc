@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernels/problem.h"
@@ -15,8 +16,8 @@ constexpr unsigned char kPoison = 0xff;
 // On either side of the output: more than a stray tile row of any kernel, less than it costs to
 // check.
 constexpr std::int64_t kGuardBytes = 256 * 1024;
-// Of spread(): what all places may take together. Larger operands lie in many pages as they are.
-constexpr std::int64_t kPlacesBytes = 128 << 20;
+// Of spread(): what all places may take together.
+constexpr std::int64_t kPlacesBytes = 1 << 30;
 constexpr std::int64_t kMostPlaces = 8;
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
@@ -181,6 +182,20 @@ DevicePointers Operands::pointers(std::size_t place) const {
                                : 0;
   return {at.a.address(),   at.b.address(), at.c.address() + kGuardBytes, workspace_.address(), up,
           at.down.address()};
+}
+
+DevicePointers Operands::moved(const DevicePointers& first, std::size_t place) const {
+  const DevicePointers from = pointers();
+  const DevicePointers to = pointers(place);
+  constexpr std::array kOperands{&DevicePointers::a, &DevicePointers::b, &DevicePointers::c,
+                                 &DevicePointers::up, &DevicePointers::down};
+  DevicePointers moved = first;
+  for (const auto pointer : kOperands) {
+    for (const auto operand : kOperands) {
+      if (first.*pointer == from.*operand) moved.*pointer = to.*operand;
+    }
+  }
+  return moved;
 }
 
 Expected<Operands::Place> Operands::copy(Workbench& bench) const {

@@ -36,13 +36,15 @@ class Operands {
   // At one of the places where they lie: 0, or one that spread() made.
   DevicePointers pointers(std::size_t place = 0) const;
 
-  // How long a short launch takes depends on where in memory its operands lie, by up to 4 %, and
-  // two launches' ratio with it (1024^3 on an H200: 1.00 to 1.04 between two of our configs). So
-  // small operands lie at several places, eight at most, each with inputs of the same values; the
-  // output is checked at the first only, which shares the workspace with the others. Where memory
-  // does not suffice there are fewer.
+  // How long a launch takes depends on where in memory its operands lie, and two launches' ratio
+  // with it (on an H200 1024^3: 1.00 to 1.04 between two of our configs; 128x4096x11008: 28.2 to
+  // 30.3 us in four processes). So operands lie at several places, eight at most, each with inputs
+  // of the same values; the output is checked at the first only, which shares the workspace with
+  // the others. Where they would take more than 1 GiB together there are fewer.
   void spread(Workbench& bench);
   std::size_t places() const { return 1 + others_.size(); }
+  // Pointers to operands of the first place, at another one; what is no operand stays.
+  DevicePointers moved(const DevicePointers& first, std::size_t place) const;
 
   // Makes `bytes` of workspace available, its marks zero (kWorkspaceMarkBytes).
   Expected<void> reserve_workspace(Workbench& bench, std::int64_t bytes);

@@ -155,7 +155,7 @@ TEST_CASE("a byte written before, behind or between the output's rows is noticed
   }
 }
 
-TEST_CASE("small operands lie at several places, with the same inputs at each") {
+TEST_CASE("operands lie at several places, with the same inputs at each") {
   gpu::Workbench* here = test::workbench();
   if (here == nullptr) return;
   gpu::Workbench& bench = *here;
@@ -172,6 +172,11 @@ TEST_CASE("small operands lie at several places, with the same inputs at each") 
     CHECK(bench.count_differences(first.a, other.a, 100 * 300 * 2).value() == 0);
     CHECK(bench.count_differences(first.b, other.b, 200 * 300 * 2).value() == 0);
   }
+  const DevicePointers moved =
+      prepared.operands.moved({first.c, 1, first.a, first.workspace}, 2);  // as a product behind it
+  const DevicePointers third = prepared.operands.pointers(2);
+  CHECK((moved.a == third.c && moved.b == 1 && moved.c == third.a));
+  CHECK((moved.workspace == first.workspace && moved.up == 0 && moved.down == 0));
   // What is written at another place is not what is checked.
   multiply(bench, prepared.operands, 300);
   REQUIRE(bench.fill_bytes(prepared.operands.pointers(1).c, 0, 64));
@@ -179,7 +184,7 @@ TEST_CASE("small operands lie at several places, with the same inputs at each") 
   Problem large = product(DType::bf16, 300);
   large.m = 40'000;
   large.n = large.ldc = 4000;
-  Prepared alone(bench, checked(large).value());
-  alone.operands.spread(bench);
-  CHECK(alone.operands.places() == 1);
+  Prepared heavy(bench, checked(large).value());
+  heavy.operands.spread(bench);
+  CHECK(heavy.operands.places() == 3);  // of 350 MB
 }
