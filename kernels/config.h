@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,12 @@ struct Parameter {
   bool run_time;
   std::string_view help;
 };
+
+template <std::size_t kCount>
+constexpr std::span<const Parameter> all_of(const Parameter (&parameters)[kCount]) {
+  static_assert(kCount <= kMaxParameters, "a config has no room for so many values");
+  return parameters;
+}
 
 struct Config {
   const HostTwin* kernel = nullptr;  // registry object, lives for the whole program

@@ -216,7 +216,8 @@ void Operands::spread(Workbench& bench) {
   const std::int64_t each = a_bytes(problem_) + weights_bytes(problem_) + down_bytes(problem_) +
                             static_cast<std::int64_t>(first_.c.bytes());
   const std::int64_t wanted = std::clamp<std::int64_t>(kPlacesBytes / each, 1, kMostPlaces);
-  while (static_cast<std::int64_t>(places()) < wanted && bench.free_bytes() > 2 * each) {
+  // What stays free is for a baseline's products and workspace.
+  while (static_cast<std::int64_t>(places()) < wanted && bench.free_bytes() > 2 * kPlacesBytes) {
     auto made = copy(bench);
     if (!made) return;
     others_.push_back(std::move(*made));

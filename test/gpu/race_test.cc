@@ -63,6 +63,10 @@ const std::vector<Launch>& launches() {
       {tf32, 100, 68, 320, kOneWgmma + "pingpong=0,cluster_m=1,cluster_n=1,split_k=4"},
       {tf32, 200, 136, 320, kTwoWgmma + "pingpong=0,cluster_m=1,cluster_n=2,split_k=3"},
       {tf32, 100, 200, 160, kOneWgmma + kWhole + ",stagger=1", 2},
+      {tf32, 200, 168, 320,
+       "wgmma:block_m=64,block_n=80,block_k=32,stages=12,consumers=1,pingpong=0,cluster_m=1,"
+       "cluster_n=1,split_k=2",
+       2},
       {tf32, 100, 200, 320, kOneWgmma + "pingpong=0,cluster_m=1,cluster_n=1,split_k=2,stagger=2"},
       {fp32, 100, 68, 160,
        "wgmma_fp32:block_m=64,block_n=64,block_k=32,stages=3,cut_stages=3,chains=1,cutters=3"},
