@@ -34,9 +34,9 @@ __device__ __forceinline__ void clear(float (&acc)[kTilesM][kCount]) {
 // Whether a stage is given back as soon as its product is done where the next k tile has not come:
 // memory is what is short then, and every stage is to be under way. It gained nothing where a
 // cluster shares k, nor with more consumers, which are for what multiplies without a pause.
-// The warps answer for themselves, as PTX does not foresee for a wait (all four are to take the same
-// branch); in SASS it is each warp's wait for a count that all of them keep alike, and nothing else
-// is in the branch but the first warp's arrival.
+// The warps answer for themselves, as PTX does not foresee for a wait (all four are to take the
+// same branch); in SASS it is each warp's wait for a count that all of them keep alike, and nothing
+// else is in the branch but the first warp's arrival.
 constexpr bool kGivesBackEarly = kParts == 1 && CONSUMERS == 1;
 
 // Returns the stage of the last k tile, which is given back but where C leaves through it.
