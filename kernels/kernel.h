@@ -79,7 +79,7 @@ struct Work {
   double b_bytes = 0;
   double c_bytes = 0;
   bool asynchronous = false;       // a warp of its own loads ahead, also for the next tile
-  bool stores_then_loads = false;  // but not before this one is stored
+  bool stores_then_loads = false;  // but hardly while this one is stored
   bool epilogue_overlaps = false;  // another tile multiplies while this one is stored
   TileOrder order;                 // HostTwin::tile_order of the config
 };

@@ -38,7 +38,7 @@ class Operands {
 
   // How long a launch takes depends on where in memory its operands lie, and two launches' ratio
   // with it (on an H200 1024^3: 1.00 to 1.04 between two of our configs; 128x4096x11008: 28.2 to
-  // 30.3 us in four processes). So operands lie at several places, eight at most, each with inputs
+  // 30.3 us in three processes). So operands lie at several places, eight at most, each with inputs
   // of the same values; the output is checked at the first only, which shares the workspace with
   // the others. Where they would take more than 1 GiB together, or memory is short, there are
   // fewer.
