@@ -28,7 +28,9 @@ namespace fs = std::filesystem;
   X(nvrtcGetProgramLogSize)         \
   X(nvrtcGetProgramLog)             \
   X(nvrtcGetCUBINSize)              \
-  X(nvrtcGetCUBIN)
+  X(nvrtcGetCUBIN)                  \
+  X(nvrtcGetPTXSize)                \
+  X(nvrtcGetPTX)
 
 struct Nvrtc::Api {
   Library library;
@@ -98,10 +100,13 @@ Expected<Nvrtc> open_nvrtc() {
   return Nvrtc(api, fmt::format("nvrtc {}.{}", major, minor), api->library.name());
 }
 
+constexpr std::string_view kReal = "sm_";  // how the name of an architecture begins
+bool is_real(std::string_view arch) { return arch.starts_with(kReal); }
+
 std::vector<std::string> options_for(const SourceCode& source) {
+  std::vector<std::string> options{fmt::format("--gpu-architecture={}", source.arch)};
   // The report of ptxas costs nothing and changes no code.
-  std::vector<std::string> options{fmt::format("--gpu-architecture={}", source.arch),
-                                   "--ptxas-options=-v"};
+  if (is_real(source.arch)) options.push_back("--ptxas-options=-v");
   options.insert(options.end(), std::begin(kCompilerOptions), std::end(kCompilerOptions));
   for (const auto& [name, value] : source.definitions) {
     options.push_back(fmt::format("-D{}={}", name, value));
@@ -117,6 +122,41 @@ std::string log_of(const Nvrtc::Api& api, nvrtcProgram program) {
   log.resize(size - 1);  // the size counts the terminating zero
   return log;
 }
+
+// One source through the compiler.
+class Program {
+ public:
+  Program(const Nvrtc::Api& api, const SourceCode& source) : api_(api) {
+    const std::string text(source.text);
+    result_ = api_.nvrtcCreateProgram(&program_, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
+    if (result_ != NVRTC_SUCCESS) return;
+    const std::vector<std::string> options = options_for(source);
+    std::vector<const char*> raw;
+    for (const std::string& option : options) raw.push_back(option.c_str());
+    result_ = api_.nvrtcCompileProgram(program_, static_cast<int>(raw.size()), raw.data());
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() {
+    if (program_ != nullptr) api_.nvrtcDestroyProgram(&program_);
+  }
+
+  bool ok() const { return result_ == NVRTC_SUCCESS; }
+  nvrtcProgram handle() const { return program_; }
+
+  std::string log() const {
+    std::string log = program_ == nullptr ? std::string() : log_of(api_, program_);
+    if (ok()) return log;
+    // ptxas' own errors are not in the log: the code is then all there is.
+    log += log.empty() ? "" : "\n";
+    return log + api_.nvrtcGetErrorString(result_);
+  }
+
+ private:
+  const Nvrtc::Api& api_;
+  nvrtcProgram program_ = nullptr;
+  nvrtcResult result_;
+};
 
 // Fills cubin and actual; leaves ok false and a reason in the log where that fails.
 void take_cubin(const Nvrtc::Api& api, nvrtcProgram program, std::string_view entry,
@@ -147,27 +187,25 @@ Nvrtc::Nvrtc(const Api* api, std::string version, std::string file)
 CompiledCode Nvrtc::compile(const SourceCode& source) const {
   const auto start = std::chrono::steady_clock::now();
   CompiledCode out;
-  const std::string text(source.text);
-  nvrtcProgram program = nullptr;
-  nvrtcResult result =
-      api_->nvrtcCreateProgram(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
-  if (result == NVRTC_SUCCESS) {
-    const std::vector<std::string> options = options_for(source);
-    std::vector<const char*> raw;
-    for (const std::string& option : options) raw.push_back(option.c_str());
-    result = api_->nvrtcCompileProgram(program, static_cast<int>(raw.size()), raw.data());
-    out.log = log_of(*api_, program);
-  }
-  if (result == NVRTC_SUCCESS) {
-    take_cubin(*api_, program, source.entry, out);
-  } else {
-    // ptxas' own errors are not in the log: the code is then all there is.
-    out.log += out.log.empty() ? "" : "\n";
-    out.log += api_->nvrtcGetErrorString(result);
-  }
-  if (program != nullptr) api_->nvrtcDestroyProgram(&program);
+  const Program program(*api_, source);
+  out.log = program.log();
+  if (program.ok()) take_cubin(*api_, program.handle(), source.entry, out);
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return out;
+}
+
+Expected<std::string> Nvrtc::ptx(SourceCode source) const {
+  const std::string arch = fmt::format("compute_{}", source.arch.substr(kReal.size()));
+  source.arch = arch;
+  const Program program(*api_, source);
+  std::size_t size = 0;
+  if (!program.ok() || api_->nvrtcGetPTXSize(program.handle(), &size) != NVRTC_SUCCESS) {
+    return fail(ErrorCode::failed, program.log());
+  }
+  std::string text(size, '\0');
+  api_->nvrtcGetPTX(program.handle(), text.data());
+  text.resize(size - 1);  // the size counts the terminating zero
+  return text;
 }
 
 Expected<const Nvrtc*> nvrtc() {

@@ -39,6 +39,9 @@ class Nvrtc {
   // A source that does not compile is data, not an error. Any number of threads may compile at
   // once.
   CompiledCode compile(const SourceCode& source) const;
+  // The same up to PTX: what ptxas would be given for that architecture. failed, with the
+  // compiler's errors, where it does not compile.
+  Expected<std::string> ptx(SourceCode source) const;
 
  private:
   const Api* api_;

@@ -10,26 +10,13 @@
 #include "test/gpu/check_sample.h"
 #include "test/gpu/elements.h"
 #include "test/gpu/given_gemm.h"
+#include "test/support/activations.h"
 
 using namespace autotune;
 
 namespace {
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-double exact(double x, Activation activation) {
-  switch (activation) {
-    case Activation::gelu_tanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::gelu_erf:
-      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::relu:
-      break;
-  }
-  return x < 0 ? 0 : x;
-}
 
 bool is_served(const DeviceSpec& device, const Config& config, const Problem& problem) {
   return config.kernel->unsupported(traits_of(problem), device).empty();
@@ -78,8 +65,9 @@ TEST_CASE("the gated reference equals Eigen for every activation") {
     REQUIRE(bench->reference(
         {a.second, b.second, {}, out.second, 1, 0, up.first.address(), activation}));
     const RowMajor gates = on_host(a) * on_host(b);
-    const RowMajor expected = gates.unaryExpr([&](double x) { return exact(x, activation); })
-                                  .cwiseProduct(on_host(a) * on_host(up));
+    const RowMajor expected =
+        gates.unaryExpr([&](double x) { return test::exact_activation(x, activation); })
+            .cwiseProduct(on_host(a) * on_host(up));
     const auto allowed = expected.array().abs() * 1.0001 * std::ldexp(1, -24) + 1e-10;
     CHECK(((on_host(out) - expected).array().abs() <= allowed).all());
   }
@@ -98,7 +86,7 @@ TEST_CASE("activations of fp32 are accurate over their whole range") {
       if (values.empty()) continue;
       double worst = 0;
       for (std::size_t i = 0; i < gates.size(); ++i) {
-        const double right = exact(gates[i], activation);
+        const double right = test::exact_activation(gates[i], activation);
         worst = std::max(worst, std::abs(values[i] - right) / (1e-6 + 1e-6 * std::abs(right)));
       }
       INFO(text << " " << to_string(activation));

@@ -10,17 +10,9 @@
 #include "autotune/gpu/launch.h"
 #include "test/gpu/default_config.h"
 #include "test/gpu/gpu_here.h"
+#include "test/support/given_matrices.h"
 
 namespace autotune::test {
-
-// m x k, k x n and m x n fp32 values, row by row; c may be empty where beta is 0. `up`, of a gated
-// family alone, is k x n as well.
-struct GivenMatrices {
-  std::vector<float> a;
-  std::vector<float> b;
-  std::vector<float> c;
-  std::vector<float> up;
-};
 
 // rows x columns values as a matrix in device memory, NaN between its lines.
 inline gpu::DeviceMemory put(gpu::Workbench& bench, const std::vector<float>& values,

@@ -1,0 +1,364 @@
+// A kernel with one step left out does not get past the emulator: what shows that its silence on
+// the others means something.
+#include <string>
+#include <vector>
+
+#include "autotune/io/builtin.h"
+#include "test/emulated/emulate.h"
+#include "test/support/catch.h"
+
+using namespace autotune;
+
+namespace {
+
+struct Broken {
+  std::string what;
+  std::string config;
+  DType dtype;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  int max_sms;
+  test::Replaced replaced;
+  std::string finding;  // part of what must be said
+  Layout layout = Layout::tn;
+};
+
+const std::string kOne =
+    "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=1,pingpong=0,raster=0,swizzle=1,";
+const std::string kTwo =
+    "wgmma:block_m=128,block_n=64,block_k=32,stages=3,consumers=2,pingpong=0,raster=0,swizzle=1,";
+const std::string kThroughRing =
+    "wgmma:block_m=64,block_n=64,block_k=32,stages=14,consumers=1,pingpong=0,raster=0,swizzle=1,"
+    "cluster_m=1,cluster_n=1,split_k=1";
+const std::string kTurns =
+    "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=2,pingpong=1,raster=0,swizzle=1,"
+    "cluster_m=1,cluster_n=1,split_k=1";
+const std::string kAlone = "cluster_m=1,cluster_n=1,split_k=1";
+const std::string kPair = "cluster_m=1,cluster_n=2,split_k=1";
+const std::string kParts = "cluster_m=1,cluster_n=1,split_k=4";
+const std::string kGroups = "cluster_m=1,cluster_n=2,split_k=3";
+const std::string kFp32 =
+    "wgmma_fp32:block_m=64,block_n=64,block_k=32,stages=3,cut_stages=2,chains=1,cutters=3,"
+    "raster=0,swizzle=1";
+const std::string kMma =
+    "mma:block_m=64,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,raster=0,swizzle=1,";
+const std::string kGemv =
+    "gemv:block_m=8,block_n=16,block_k=64,stages=2,warps_n=1,warps_k=4,min_blocks=1,raster=0,"
+    "swizzle=1";
+const std::string kSimt =
+    "simt:block_m=64,block_n=64,block_k=16,stages=3,thread_m=4,thread_n=4,min_blocks=1,raster=0,"
+    "swizzle=1";
+
+const std::vector<Broken>& all_broken() {
+  using enum DType;
+  static const std::vector<Broken> all = {
+      {"nobody waits for a stage to arrive",
+       kOne + kAlone,
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"    barrier_wait(shared_address(&shared.full[at.stage]), at.parity);", ""},
+       ""},
+      {"a stage is given back while it is multiplied",
+       kOne + kAlone,
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"    wgmma_wait<1>();  // the k tile before this one is done", ""},
+       "a copy writes what is still read asynchronously"},
+      {"a stage is given back that was not taken",
+       kOne + kAlone,
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"if (i > 0 && !given_back) release", "if (!given_back) release"},
+       ""},
+      {"the producer does not wait for a stage",
+       kTwo + kAlone,
+       tf32,
+       300,
+       68,
+       320,
+       1,
+       {"      barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);\n      load_stage",
+        "      load_stage"},
+       ""},
+      {"consumers do not take turns",
+       kTurns,
+       tf32,
+       300,
+       68,
+       320,
+       1,
+       {"      barrier_wait(shared_address(&shared.turn[consumer]), turn_parity);", ""},
+       ""},
+      {"a stage announces too few bytes",
+       kOne + kAlone,
+       tf32,
+       128,
+       64,
+       160,
+       0,
+       {"barrier_expect(full, stage_bytes(args));",
+        "barrier_expect(full, stage_bytes(args) - 16);"},
+       ""},
+      {"a buffer is filled while it is stored",
+       kOne + kAlone,
+       tf32,
+       300,
+       68,
+       160,
+       1,
+       {"  if (first_lane) tma_store_wait<0>();", ""},
+       "written while it is read asynchronously"},
+      {"what is stored was not fenced",
+       kOne + kAlone,
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"last);\n  fence_async_proxy();", "last);"},
+       "without a fence"},
+      {"lanes do not wait for each other before their buffer is stored",
+       kOne + kAlone,
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"last);\n  fence_async_proxy();\n  __syncwarp();", "last);\n  fence_async_proxy();"},
+       ""},
+      {"the last stage fills while C leaves through it",
+       kThroughRing,
+       tf32,
+       200,
+       68,
+       160,
+       1,
+       {"      if (threadIdx.x % 32 == 0) tma_store_wait<0>();\n      fence", "      fence"},
+       "a copy writes what is still read asynchronously"},
+      {"a block ends while its C is read",
+       kOne + kAlone,
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"  if (threadIdx.x % 32 == 0) tma_store_wait<0>();\n  exchange", "  exchange"},
+       "ends while its boxes are still read"},
+      {"a block of a cluster ends while others still speak to it",
+       kOne + kPair,
+       tf32,
+       200,
+       200,
+       160,
+       2,
+       {"  if constexpr (kCluster > 1) {  // stay until", "  if constexpr (false) {  //"},
+       "a block that has ended"},
+      {"a block speaks to another one's barriers before they are set up",
+       kOne + kPair,
+       tf32,
+       200,
+       200,
+       160,
+       2,
+       {"  if constexpr (kCluster > 1) cluster_wait();", ""},
+       "no barrier was set up"},
+      {"a descriptor keeps the number of the block",
+       "wgmma:block_m=64,block_n=128,block_k=64,stages=3,consumers=1,pingpong=0,raster=0,swizzle=1,"
+       "cluster_m=1,cluster_n=2,split_k=1",
+       bf16,
+       100,
+       200,
+       160,
+       2,
+       {"(address & 0x3FFFF) >> 4;\n  }\n  static constexpr int kStepK",
+        "u64(address) >> 4;\n  }\n  static constexpr int kStepK"},
+       "",
+       Layout::tt},
+      {"nobody says that sums were read",
+       kOne + kParts,
+       tf32,
+       100,
+       68,
+       320,
+       0,
+       {"  exchange.release();", ""},
+       "waits for what does not come"},
+      {"a block ends before its sums were read",
+       kOne + kParts,
+       tf32,
+       100,
+       68,
+       320,
+       0,
+       {"  exchange.wait_until_read();", ""},
+       "a block that has ended"},
+      {"a warp without rows takes part",
+       kOne + kParts,
+       tf32,
+       100,
+       68,
+       320,
+       0,
+       {"  if (!has_rows(args, row, 0)) return;", ""},
+       "waits for what does not come"},
+      {"sums are announced before all warps have left theirs",
+       kTwo + kGroups,
+       tf32,
+       200,
+       136,
+       320,
+       0,
+       {"  block_wait<CONSUMERS * 128>();\n  if (thread == 0) meet_at_mark",
+        "  if (thread == 0) meet_at_mark"},
+       ""},
+      {"a mark is left behind",
+       kTwo + kGroups,
+       tf32,
+       200,
+       136,
+       320,
+       0,
+       {">> 16 == groups - 1) *mark = 0;", ">> 16 == groups) *mark = 0;"},
+       "a mark"},
+      {"parts of B are read unfenced",
+       kFp32,
+       fp32,
+       100,
+       68,
+       160,
+       0,
+       {"      fence_async_proxy();  // the matrix instruction reads what was written here", ""},
+       "without a fence"},
+      {"parts of B are written while they are multiplied",
+       kFp32,
+       fp32,
+       100,
+       68,
+       320,
+       0,
+       {"      barrier_wait(shared_address(&shared.cut_empty[to.stage]), to.parity);", ""},
+       ""},
+      {"cutters do not wait for B",
+       kFp32,
+       fp32,
+       100,
+       68,
+       160,
+       0,
+       {"      barrier_wait(shared_address(&shared.full[from.stage]), from.parity);", ""},
+       "read while a copy writes it"},
+      {"a stage goes back before all lanes have read it",
+       kFp32,
+       fp32,
+       100,
+       68,
+       320,
+       0,
+       {"+ fragment, lost);\n    __syncwarp();", "+ fragment, lost);"},
+       ""},
+      {"mma: tiles are read before they are there",
+       kMma + "split_k=1",
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"\n  cp_async_wait<STAGES - 2>();\n  __syncthreads();", "\n  __syncthreads();"},
+       "read while a copy writes it"},
+      {"mma: one warp reads what another has not copied",
+       kMma + "split_k=1",
+       tf32,
+       100,
+       68,
+       160,
+       0,
+       {"\n  cp_async_wait<STAGES - 2>();\n  __syncthreads();", "\n  cp_async_wait<STAGES - 2>();"},
+       ""},
+      {"mma: parts are added up before they are there",
+       kMma + "split_k=3",
+       tf32,
+       100,
+       69,
+       161,
+       0,
+       {"  if (!__syncthreads_or(last)) return false;\n", ""},
+       ""},
+      {"gemv: sums are read before they are there",
+       kGemv,
+       tf32,
+       7,
+       68,
+       320,
+       0,
+       {"  __syncthreads();\n", ""},
+       ""},
+      {"simt: tiles are read before they are there",
+       kSimt,
+       fp32,
+       100,
+       68,
+       160,
+       0,
+       {"  cp_async_wait<STAGES - 2>();\n  __syncthreads();\n", "  __syncthreads();\n"},
+       "read while a copy writes it"},
+      {"rows behind the last one are written",
+       kOne + kAlone,
+       tf32,
+       100,
+       67,
+       160,
+       0,
+       {"!exists(row + r, args.m) || !exists(col + c", "!exists(col + c"},
+       "that nobody gave"},
+  };
+  return all;
+}
+
+// What is found within 40 seeds.
+std::string found(const Broken& broken) {
+  Problem problem;
+  problem.family = "gemm";
+  problem.m = broken.m;
+  problem.n = broken.n;
+  problem.k = broken.k;
+  problem.dtype = broken.dtype;
+  problem.out_dtype = default_out_dtype(broken.dtype);
+  problem.layout = broken.layout;
+  problem = checked(problem).value();
+  const DeviceSpec& device = *io::find_device("nvidia-h200");
+  const Config config = parse_config(broken.config, *find_family("gemm")).value();
+  const test::GivenMatrices given = test::draw(problem, 1);
+  const emulator::Program program = test::program_of(config, problem, device, {broken.replaced});
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    try {
+      const auto results =
+          test::emulate(program, config, problem, device, given, seed, broken.max_sms);
+      const std::string wrong = test::difference(problem, given, results);
+      if (!wrong.empty()) return wrong;
+    } catch (const emulator::Fault& fault) {
+      return fault.what();
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a kernel with a step left out is found out", "[emulated]") {
+  for (const Broken& broken : all_broken()) {
+    const std::string finding = found(broken);
+    INFO(broken.what << ": " << finding);
+    CHECK_FALSE(finding.empty());
+    CHECK(finding.find(broken.finding) != std::string::npos);
+  }
+}

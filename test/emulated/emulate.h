@@ -1,0 +1,45 @@
+// A config on matrices that a test gives, run on the CPU from the PTX that the compiler makes of
+// it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "test/emulator/program.h"
+#include "test/support/given_matrices.h"
+
+namespace autotune::test {
+
+// What every GEMM-like test needs of a type or layout.
+constexpr DType kEveryDType[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
+constexpr Layout kEveryLayout[] = {Layout::tn, Layout::tt, Layout::nn, Layout::nt};
+
+// A value as the type would store it.
+float rounded(float value, DType dtype);
+
+// `replaced`: text of the source that is to become another one first.
+struct Replaced {
+  std::string from;
+  std::string to;
+};
+// Throws an emulator::Fault where it does not compile or has no such text.
+emulator::Program program_of(const Config& config, const Problem& problem, const DeviceSpec& device,
+                             const std::vector<Replaced>& replaced = {});
+
+// m x n results, row by row; what was not written stays NaN. Throws an emulator::Fault, also where
+// bytes between the lines of C were written or a mark of the workspace was left behind.
+std::vector<float> emulate(const emulator::Program& program, const Config& config,
+                           const Problem& problem, const DeviceSpec& device,
+                           const GivenMatrices& given, std::uint64_t seed, int max_sms = 0);
+
+// Whole numbers, but for gated problems small fractions, for every matrix of the problem.
+GivenMatrices draw(const Problem& problem, std::uint64_t seed);
+
+// What differs from the exact results, in words; empty where nothing does. Sums are exact, so are
+// results but for their rounding; behind an activation a small error is permitted.
+std::string difference(const Problem& problem, const GivenMatrices& given,
+                       const std::vector<float>& results);
+
+}  // namespace autotune::test

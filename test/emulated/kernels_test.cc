@@ -1,0 +1,164 @@
+// Every kernel gives exact sums on the CPU, whatever order its threads and copies run in, on every
+// architecture that it claims.
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "autotune/io/builtin.h"
+#include "search/plan.h"
+#include "test/emulated/emulate.h"
+#include "test/support/catch.h"
+#include "test/support/small_launches.h"
+
+using namespace autotune;
+
+namespace {
+
+struct Job {
+  const DeviceSpec* device;
+  Problem problem;
+  Config config;
+  int max_sms = 0;
+  int seeds = 1;
+};
+
+// Empty where each seed's results are right.
+std::string complaint(const Job& job) {
+  const std::string name =
+      describe(job.problem) + " " + to_string(job.config) + " on " + job.device->name + ": ";
+  const test::GivenMatrices given = test::draw(job.problem, 1);
+  int seed = 1;
+  try {
+    const emulator::Program program = test::program_of(job.config, job.problem, *job.device);
+    for (; seed <= job.seeds; ++seed) {
+      const std::vector<float> results =
+          test::emulate(program, job.config, job.problem, *job.device, given,
+                        static_cast<std::uint64_t>(seed), job.max_sms);
+      const std::string wrong = test::difference(job.problem, given, results);
+      if (!wrong.empty()) return name + wrong;
+    }
+  } catch (const emulator::Fault& fault) {
+    return name + "seed " + std::to_string(seed) + ": " + fault.what();
+  }
+  return {};
+}
+
+// Runs the jobs on all cores and fails with what is wrong.
+void check(const std::vector<Job>& jobs) {
+  REQUIRE(!jobs.empty());
+  std::vector<std::string> complaints(jobs.size());
+  std::atomic<std::size_t> next{0};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back([&] {
+      for (std::size_t job = next++; job < jobs.size(); job = next++) {
+        complaints[job] = complaint(jobs[job]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& each : complaints) {
+    if (!each.empty()) FAIL_CHECK(each);
+  }
+}
+
+Problem problem_of(const char* family, std::int64_t m, std::int64_t n, std::int64_t k, DType dtype,
+                   Layout layout) {
+  Problem problem;
+  problem.family = family;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.dtype = dtype;
+  problem.out_dtype = default_out_dtype(dtype);
+  problem.layout = layout;
+  return checked(problem).value();
+}
+
+const DeviceSpec& device(const char* name) {
+  const DeviceSpec* found = io::find_device(name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+// One of each architecture's kind: what its kernels are compiled for differs.
+constexpr const char* kDevices[] = {"nvidia-h200",           "tesla-t4",
+                                    "nvidia-a100-sxm4-80gb", "nvidia-geforce-rtx-4090",
+                                    "nvidia-b200",           "nvidia-geforce-rtx-5090"};
+
+void add_sample(std::vector<Job>& jobs, const DeviceSpec& device, const Problem& problem, int count,
+                std::uint64_t seed) {
+  const auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
+  if (!plan) return;  // bf16 below compute capability 8.0
+  for (const search::Candidate& each : search::sample_survivors(*plan, count, seed)) {
+    jobs.push_back({&device, problem, each.config});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("small launches of every kind are right in any order of events", "[emulated]") {
+  std::vector<Job> jobs;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  for (const test::SmallLaunch& each : test::small_launches()) {
+    const auto config = parse_config(each.config, *find_family("gemm"));
+    REQUIRE(config);
+    jobs.push_back({&h200, problem_of("gemm", each.m, each.n, each.k, each.dtype, Layout::tn),
+                    *config, each.max_sms, 24});
+  }
+  check(jobs);
+}
+
+TEST_CASE("sampled configs are right in every type and layout, on every architecture",
+          "[emulated]") {
+  std::vector<Job> jobs;
+  std::uint64_t seed = 1;
+  for (const char* name : kDevices) {
+    const int count = std::string(name) == "nvidia-h200" ? 3 : 1;
+    for (const DType dtype : test::kEveryDType) {
+      for (const Layout layout : test::kEveryLayout) {
+        // Rows of whole 16-byte pieces, and rows of single elements.
+        add_sample(jobs, device(name), problem_of("gemm", 140, 168, 136, dtype, layout), count,
+                   seed++);
+        add_sample(jobs, device(name), problem_of("gemm", 67, 77, 65, dtype, layout), 1, seed++);
+      }
+      Problem gated = problem_of("geglu", 70, 72, 72, dtype, test::kEveryLayout[seed % 4]);
+      gated.activation = static_cast<Activation>(seed % 4);
+      add_sample(jobs, device(name), gated, count, seed++);
+    }
+  }
+  std::map<std::string, int> of_kernels;
+  for (const Job& job : jobs) ++of_kernels[std::string(job.config.kernel->name())];
+  for (const char* kernel : {"wgmma", "wgmma_fp32", "mma", "simt"}) {
+    INFO(kernel);
+    CHECK(of_kernels[kernel] > 0);
+  }
+  check(jobs);
+}
+
+TEST_CASE("default configs are right where no size is a multiple of anything", "[emulated]") {
+  constexpr std::int64_t kExtents[] = {1,  2,  3,  7,  8,  15,  16,  17,
+                                       31, 33, 63, 64, 65, 100, 127, 129};
+  std::vector<Job> jobs;
+  std::mt19937_64 random(3);
+  const auto extent = [&] { return kExtents[random() % std::size(kExtents)]; };
+  for (const char* name : {"nvidia-h200", "nvidia-a100-sxm4-80gb", "tesla-t4"}) {
+    for (int i = 0; i < 40; ++i) {
+      Problem problem =
+          problem_of("gemm", extent(), extent(), extent(), test::kEveryDType[random() % 4],
+                     test::kEveryLayout[random() % 4]);
+      if (i % 4 == 0) problem.beta = 0.5;
+      if (i % 5 == 0) problem.ldc += static_cast<std::int64_t>(random() % 9);
+      const auto candidate =
+          search::default_candidate(problem, device(name), *io::default_space(problem.family), {});
+      if (candidate) jobs.push_back({&device(name), problem, candidate->config});
+    }
+  }
+  CHECK(jobs.size() > 90);  // bf16 and tf32 need compute capability 8.0
+  check(jobs);
+}

@@ -1,0 +1,30 @@
+// What a warp does together with matrices in its registers and in shared memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "test/emulator/memory.h"
+#include "test/emulator/program.h"
+
+namespace autotune::emulator {
+
+using Lanes = std::array<std::uint64_t*, 32>;  // the register files of a warp's threads
+
+// mma.sync: d = a * b + c on 16 x 8 elements.
+void multiply(const Instruction& instruction, const Operand* operands, const Lanes& lanes);
+
+// ldmatrix and stmatrix; `addresses` are the lanes' own within the block. `thread`: the first.
+void load_matrix(const Instruction& instruction, const Operand* operands, const Lanes& lanes,
+                 const std::array<std::uint64_t, 32>& addresses, SharedMemory& shared);
+void store_matrix(const Instruction& instruction, const Operand* operands, const Lanes& lanes,
+                  const std::array<std::uint64_t, 32>& addresses, SharedMemory& shared, int thread);
+
+// wgmma.mma_async of warp `warp` of its four: d = a * b or d + a * b on its 16 rows. The sums are
+// there at once, but what was read in shared memory, in pieces of 16 bytes, stays in `held` until
+// somebody ends that: it must not change before the kernel has waited.
+void group_multiply(const Instruction& instruction, const Operand* operands, const Lanes& lanes,
+                    int warp, SharedMemory& shared, std::vector<std::uint64_t>& held);
+
+}  // namespace autotune::emulator

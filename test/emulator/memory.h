@@ -1,0 +1,68 @@
+// The memories that a kernel sees, and who may touch them when.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "test/emulator/program.h"
+
+namespace autotune::emulator {
+
+// Where a block's shared memory begins: not at 0, which stays an address that nobody may use.
+inline constexpr std::uint64_t kSharedBase = 1024;
+
+// What a launch may read and write of this process. Addresses are pointers.
+class GlobalMemory {
+ public:
+  void add(std::uint64_t address, std::size_t bytes, bool writable);
+  // Faults where an access leaves what was added, is not aligned to its size or must not write.
+  void check(std::uint64_t address, std::size_t bytes, bool writes) const;
+
+ private:
+  struct Range {
+    std::uint64_t begin;
+    std::uint64_t end;
+    bool writable;
+  };
+  std::vector<Range> ranges_;
+};
+
+// A block's shared memory. Beside its bytes it knows, for every word, which copies and matrix
+// instructions are under way there: whoever is in the way of one faults. Addresses begin at
+// kSharedBase. It is full of NaN in the beginning.
+class SharedMemory {
+ public:
+  explicit SharedMemory(std::size_t bytes);
+
+  // By a thread: what is under way must not be written, and not be read while it is written.
+  std::byte* read(std::uint64_t address, std::size_t bytes);
+  std::byte* write(std::uint64_t address, std::size_t bytes, int thread);
+  // By the copy engine or a matrix instruction, from its beginning to its end. What threads wrote
+  // must have been fenced.
+  std::byte* begin_async_read(std::uint64_t address, std::size_t bytes);
+  void end_async_read(std::uint64_t address, std::size_t bytes);
+  std::byte* begin_async_write(std::uint64_t address, std::size_t bytes);
+  void end_async_write(std::uint64_t address, std::size_t bytes);
+  // What a thread wrote so far may be read asynchronously.
+  void fence(int thread);
+  // A barrier lives there: nobody else may.
+  void reserve(std::uint64_t address, std::size_t bytes);
+
+ private:
+  struct Word {
+    std::uint16_t readers = 0;
+    std::uint8_t writers = 0;
+    bool reserved = false;
+    std::int16_t unfenced = -1;  // the thread that wrote it last
+  };
+  std::span<Word> words(std::uint64_t address, std::size_t bytes);
+  std::byte* at(std::uint64_t address) { return bytes_.data() + (address - kSharedBase); }
+
+  std::vector<std::byte> bytes_;
+  std::vector<Word> words_;
+  std::vector<std::vector<std::uint32_t>> written_;  // by each thread since its last fence
+};
+
+}  // namespace autotune::emulator

@@ -1,0 +1,66 @@
+// Every way for warps and blocks to work together, one small launch each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "autotune/types.h"
+
+namespace autotune::test {
+
+// A product in layout tn.
+struct SmallLaunch {
+  DType dtype;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  std::string config;
+  int max_sms = 0;  // fewer than there are tiles: blocks take several
+};
+
+inline const std::vector<SmallLaunch>& small_launches() {
+  using enum DType;
+  static const std::string one = "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=1,";
+  static const std::string two = "wgmma:block_m=128,block_n=64,block_k=32,stages=3,consumers=2,";
+  static const std::string whole = "pingpong=0,cluster_m=1,cluster_n=1,split_k=1";
+  static const std::string order = ",raster=0,swizzle=1";
+  static const std::vector<SmallLaunch> all = {
+      {tf32, 100, 68, 160, one + whole + order},
+      {tf32, 200, 68, 160,
+       "wgmma:block_m=64,block_n=64,block_k=32,stages=14,consumers=1," + whole + order, 1},
+      {tf32, 300, 68, 160, two + whole + order, 1},
+      {tf32, 300, 68, 160,
+       "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=2,pingpong=1,cluster_m=1,"
+       "cluster_n=1,split_k=1" +
+           order,
+       1},
+      {tf32, 300, 136, 160, two + "pingpong=0,cluster_m=2,cluster_n=1,split_k=1" + order, 2},
+      {tf32, 200, 200, 160, one + "pingpong=0,cluster_m=1,cluster_n=2,split_k=1" + order, 2},
+      {tf32, 100, 68, 320, one + "pingpong=0,cluster_m=1,cluster_n=1,split_k=4" + order},
+      {tf32, 200, 136, 320, two + "pingpong=0,cluster_m=1,cluster_n=2,split_k=3" + order},
+      {tf32, 100, 200, 160, one + whole + ",stagger=1" + order, 2},
+      {tf32, 200, 168, 320,
+       "wgmma:block_m=64,block_n=80,block_k=32,stages=12,consumers=1,pingpong=0,cluster_m=1,"
+       "cluster_n=1,split_k=2" +
+           order,
+       2},
+      {tf32, 100, 200, 320, one + "pingpong=0,cluster_m=1,cluster_n=1,split_k=2,stagger=2" + order},
+      {fp32, 100, 68, 160,
+       "wgmma_fp32:block_m=64,block_n=64,block_k=32,stages=3,cut_stages=3,chains=1,cutters=3" +
+           order},
+      {tf32, 100, 68, 160,
+       "mma:block_m=64,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=1" + order},
+      {tf32, 100, 69, 161,
+       "mma:block_m=64,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=3" + order},
+      {fp32, 100, 68, 160,
+       "mma:block_m=32,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=1" + order},
+      {fp32, 100, 68, 160,
+       "simt:block_m=64,block_n=64,block_k=16,stages=3,thread_m=4,thread_n=4,min_blocks=1" + order},
+      {tf32, 7, 68, 320,
+       "gemv:block_m=8,block_n=16,block_k=64,stages=2,warps_n=1,warps_k=4,min_blocks=1" + order},
+  };
+  return all;
+}
+
+}  // namespace autotune::test
