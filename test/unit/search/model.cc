@@ -190,6 +190,42 @@ TEST_CASE("blocks that wait for each other add up faster than the last of them a
   CHECK(predict_us(config, problem, device, resources, 0) > together + 10);
 }
 
+TEST_CASE(
+    "where stages fill behind a tile's stores only, each further tile waits for its first loads") {
+  const DeviceSpec& device = device_named(kH200);
+  const auto ring_of = [](int stages) {
+    const auto config = parse_config(
+        "wgmma:block_m=64,block_n=64,block_k=128,consumers=1,pingpong=0,cluster_m=1,"
+        "cluster_n=1,split_k=1,stagger=0,raster=0,swizzle=1,stages=" +
+            std::to_string(stages),
+        *find_family("gemm"));
+    REQUIRE(config);
+    return *config;
+  };
+  // Of 132 SMs, each with one block that walks over its tiles.
+  const Problem one_tile = gemm(512, 1024, 4096);
+  const Problem two_tiles = gemm(1024, 1024, 4096);
+  const Problem eight_tiles = gemm(2048, 2048, 4096);
+
+  // Seven stages leave no room for stores of their own.
+  CHECK_FALSE(ring_of(6).kernel->work(ring_of(6), two_tiles, device).stores_then_loads);
+  const Config config = ring_of(7);
+  const auto waited_us = [&](const Problem& problem) {
+    Resources resources;
+    REQUIRE_FALSE(check(config, problem, traits_of(problem), device, {}, &resources));
+    Work work = config.kernel->work(config, problem, device);
+    REQUIRE(work.stores_then_loads);
+    const double behind = predict_us(work, problem, device, resources, 0);
+    work.stores_then_loads = false;
+    return behind - predict_us(work, problem, device, resources, 0);
+  };
+  CHECK(waited_us(one_tile) == 0);
+  const double once = waited_us(two_tiles);
+  const ModelCoefficients& model = device.model;
+  CHECK(once > (model.l2_latency_clocks + model.dram_latency_clocks) / device.boost_mhz);
+  CHECK(waited_us(eight_tiles) == Approx(7 * once));
+}
+
 TEST_CASE("predicted spills cost time") {
   Limits keep;
   keep.keep_slow = true;
