@@ -33,8 +33,9 @@ struct Parameter {
   std::string_view help;
 };
 
+// A kernel's parameters, no more than a config has values for.
 template <std::size_t kCount>
-constexpr std::span<const Parameter> all_of(const Parameter (&parameters)[kCount]) {
+constexpr std::span<const Parameter> checked_parameters(const Parameter (&parameters)[kCount]) {
   static_assert(kCount <= kMaxParameters, "a config has no room for so many values");
   return parameters;
 }

@@ -105,7 +105,7 @@ class Gemv final : public GemmTwin {
   std::string_view name() const override { return "gemv"; }
   std::string_view entry() const override { return "gemm_gemv"; }
   std::string_view source() const override { return embedded::gemm_gemv_source; }
-  std::span<const Parameter> parameters() const override { return all_of(kParameters); }
+  std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {

@@ -202,7 +202,7 @@ class Mma final : public GemmTwin {
   std::string_view name() const override { return "mma"; }
   std::string_view entry() const override { return "gemm_mma"; }
   std::string_view source() const override { return embedded::gemm_mma_source; }
-  std::span<const Parameter> parameters() const override { return all_of(kParameters); }
+  std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::int64_t least_k(const KernelTraits& traits) const override {

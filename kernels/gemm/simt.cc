@@ -107,7 +107,7 @@ class Simt final : public GemmTwin {
   std::string_view name() const override { return "simt"; }
   std::string_view entry() const override { return "gemm_simt"; }
   std::string_view source() const override { return embedded::gemm_simt_source; }
-  std::span<const Parameter> parameters() const override { return all_of(kParameters); }
+  std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec&) const override {

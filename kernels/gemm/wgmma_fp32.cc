@@ -150,7 +150,7 @@ class WgmmaFp32 final : public GemmTwin {
   std::string_view name() const override { return "wgmma_fp32"; }
   std::string_view entry() const override { return "gemm_wgmma_fp32"; }
   std::string_view source() const override { return embedded::gemm_wgmma_fp32_source; }
-  std::span<const Parameter> parameters() const override { return all_of(kParameters); }
+  std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 
   std::int64_t least_k(const KernelTraits&) const override { return kLeastKInParts; }
