@@ -7,6 +7,7 @@
 
 #include "autotune/cli/command.h"
 #include "autotune/cli/manual.h"
+#include "autotune/cli/target_file.h"
 
 namespace autotune::cli {
 namespace {
@@ -89,12 +90,21 @@ void add_command(CLI::App& app, const Command& command, Options& options) {
   add_options(*sub, command.sets, options);
 }
 
+// All that any command writes to.
+std::vector<Target> targets_of(const Options& options) {
+  return {
+      {"--cache", options.cache},  {"--output", options.bundle}, {"--output", options.calibration},
+      {"--output", options.sweep}, {"--svg", options.svg},       {"--yaml", options.yaml},
+      {"--json", options.json}};
+}
+
 int run_parsed(const CLI::App& app, const Options& options, const Streams& streams) {
   const std::string name = app.get_subcommands().front()->get_name();
   const auto* command = *std::find_if(std::begin(kCommands), std::end(kCommands),
                                       [&](const Command* each) { return each->name == name; });
   Output output(streams, options.json, options.quiet ? -1 : options.verbose);
-  const auto writable = output.check_json();
+  auto writable = check_apart(targets_of(options));
+  if (writable) writable = output.check_json();
   const Expected<int> code =
       writable ? command->run(options, output) : tl::unexpected(writable.error());
   return code ? *code : report(streams.err, code.error());

@@ -26,6 +26,21 @@ bool is_special(const std::string& file) {
          !fs::is_regular_file(file, ignored);
 }
 
+// With neither links nor dots, also where nothing is there yet; empty where that cannot be told.
+fs::path place_of(const std::string& file) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(fs::absolute(file, error), error);
+  return place.has_filename() ? place : place.parent_path();  // "folder/" is "folder"
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  if (is_special(a)) return false;
+  std::error_code ignored;
+  if (fs::equivalent(a, b, ignored)) return true;
+  const fs::path place = place_of(a);
+  return !place.empty() && place == place_of(b);
+}
+
 // errno says why not.
 bool written(const std::string& file, std::string_view text) {
   errno = 0;
@@ -48,6 +63,21 @@ Expected<void> check_writable(std::string_view option, const std::string& file) 
   if (!there) fs::remove(file, ignored);
   if (opened) return {};
   return tl::unexpected(cannot_write(ErrorCode::bad_input, option, file, reason));
+}
+
+Expected<void> check_apart(const std::vector<Target>& targets) {
+  std::vector<Target> files;
+  for (const Target& target : targets) {
+    if (target.file.empty() || target.file == "-") continue;
+    for (const Target& other : files) {
+      if (!same_file(other.file, target.file)) continue;
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{} '{}' and {} '{}' are the same file; give each its own",
+                              other.option, other.file, target.option, target.file));
+    }
+    files.push_back(target);
+  }
+  return {};
 }
 
 Expected<void> write_over(std::string_view option, const std::string& file, std::string_view text) {

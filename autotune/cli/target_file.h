@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "autotune/types.h"
 
@@ -11,6 +12,16 @@ namespace autotune::cli {
 // Whether the file could be written, to be known before hours of work: bad_input where not. Leaves
 // the file as it is: a run that fails later must not have emptied it.
 Expected<void> check_writable(std::string_view option, const std::string& file);
+
+// A place that a command writes to, and the option that names it.
+struct Target {
+  std::string_view option;
+  std::string file;  // empty: not given; "-": stdout
+};
+
+// Whether each has a file of its own, however they are spelled: bad_input where not, for what is
+// written last would be all that is left. Pipes and devices may be shared.
+Expected<void> check_apart(const std::vector<Target>& targets);
 
 // Writes over what is there. io_failed where that cannot be done.
 Expected<void> write_over(std::string_view option, const std::string& file, std::string_view text);

@@ -6,6 +6,7 @@
 
 #include "autotune/cli/command.h"
 #include "test/support/catch.h"
+#include "test/support/temp_folder.h"
 #include "test/unit/cli/run.h"
 
 using namespace autotune;
@@ -218,6 +219,30 @@ TEST_CASE("a bundle needs a file to be written to") {
   check_refused({"bundle", "--suite", "gemm", "--device", "nvidia-h200"}, "--output");
   check_refused({"bundle", "--suite", "gemm", "--device", "nvidia-h200", "-o", "/no/such/folder/x"},
                 "there is no folder /no/such/folder");
+}
+
+TEST_CASE("what a command writes goes to a file each, which is seen before it begins") {
+  const test::TempFolder folder;
+  const std::string file = folder / "precious";
+  const std::string again = folder / "./precious";
+  std::ofstream(file) << "text";
+  const std::vector<std::string> problem = {"gemm", "--m", "64", "--n", "64", "--k", "64"};
+  const auto with = [&](const std::string& command, std::vector<std::string> more) {
+    more.insert(more.begin(), problem.begin(), problem.end());
+    more.insert(more.begin(), command);
+    return more;
+  };
+  for (const std::vector<std::string>& args :
+       {with("bundle", {"--device", "nvidia-h200", "-o", file, "--json", again}),
+        with("bundle", {"--device", "nvidia-h200", "-o", file, "--cache", again}),
+        with("sweep", {"-o", file, "--json", again}),
+        with("tune", {"--cache", file, "--json", again}),
+        {"calibrate", "--data", "x.db", "-o", file, "--json", again},
+        {"replay", "--data", "x", "--svg", file, "--json", again},
+        {"cache", "export", "--yaml", file, "--json", again}}) {
+    check_refused(args, "precious' are the same file; give each its own");
+  }
+  CHECK(std::filesystem::file_size(file) == 4);
 }
 
 TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own code") {

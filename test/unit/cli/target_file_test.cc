@@ -42,6 +42,45 @@ TEST_CASE("asking whether a file can be written leaves it as it is") {
   CHECK(contains(itself.error().message, "directory"));
 }
 
+TEST_CASE("files are told apart however they are spelled") {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "real");
+  std::filesystem::create_directory_symlink("real", folder / "linked");
+  std::ofstream(folder / "real/old") << "old";
+  std::filesystem::create_symlink("real/old", folder / "link");
+  std::filesystem::create_hard_link(folder / "real/old", folder / "twin");
+  const auto apart = [](const std::string& a, const std::string& b) {
+    return cli::check_apart({{"--output", a}, {"--json", b}});
+  };
+  for (const std::string name : {"real/old", "real/new"}) {
+    const std::string file = folder / name;
+    for (const std::string& same :
+         {file, std::string(folder / ("./" + name)), std::string(folder / ("real/../" + name)),
+          std::string(folder / ("linked" + name.substr(4))),
+          std::filesystem::relative(file).string()}) {
+      INFO(same);
+      CHECK_FALSE(apart(file, same));
+      CHECK_FALSE(apart(same, file));
+    }
+    CHECK(apart(file, folder / "real/other"));
+    CHECK(apart(file, folder / "old"));
+  }
+  CHECK_FALSE(apart(folder / "link", folder / "real/old"));
+  CHECK_FALSE(apart(folder / "twin", folder / "real/old"));
+  CHECK_FALSE(apart(folder / "no/such/", folder / "no/such"));
+  CHECK_FALSE(apart("new", "./new"));
+  CHECK_FALSE(cli::check_apart({{"--cache", "a"}, {"--svg", "b"}, {"--json", "a"}}));
+  // Nothing is lost there.
+  CHECK(apart("", ""));
+  CHECK(apart("-", "-"));
+  CHECK(apart("/dev/null", "/dev/null"));
+
+  const auto told = apart("new", "./new");
+  CHECK(told.error().code == ErrorCode::bad_input);
+  CHECK(told.error().message ==
+        "--output 'new' and --json './new' are the same file; give each its own");
+}
+
 TEST_CASE("a file is replaced by a whole one, and stays where that fails") {
   const TempFolder folder;
   REQUIRE(cli::replace("--yaml", folder / "a", "first"));
