@@ -10,24 +10,9 @@
 #include <string>
 #include <thread>
 
-#if defined(__has_feature)
-#define AUTOTUNE_HAS_FEATURE(x) __has_feature(x)
-#else
-#define AUTOTUNE_HAS_FEATURE(x) 0
-#endif
+#include "autotune/worker/sanitizers.h"
 
 namespace autotune::worker {
-namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                     \
-    AUTOTUNE_HAS_FEATURE(address_sanitizer) || AUTOTUNE_HAS_FEATURE(thread_sanitizer) || \
-    AUTOTUNE_HAS_FEATURE(memory_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
-}  // namespace
 
 void end_with_channel(int fd) {
   // A thread rather than PR_SET_PDEATHSIG, which fires when the starting *thread* ends.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autotune/lookup/memory.h"
+#include "autotune/worker/sanitizers.h"
 #include "test/unit/lookup/setting.h"
 
 using namespace autotune;
@@ -42,11 +43,7 @@ bool contains(const std::string& text, const std::string& part) {
 // A fork while another thread allocates, or ends, may leave AddressSanitizer's own heap locked in
 // the child: its runtimes of GCC 12 and of LLVM before 18 do not stand still
 // (llvm/llvm-project#75290).
-#ifdef AUTOTUNE_ADDRESS_SANITIZER
-constexpr bool kForksBesideThreads = false;
-#else
-constexpr bool kForksBesideThreads = true;
-#endif
+constexpr bool kForksBesideThreads = !worker::kAddressSanitizer;
 
 int open_descriptors_of(const std::filesystem::path& file) {
   int count = 0;
