@@ -63,7 +63,8 @@ const TextOption kTextOptions[] = {
      "parameters take the default's values"},
 
     {kDevice, kGroupDevice, "--device", "NAME|SLUG|INDEX|auto", &Options::device,
-     "GPU: 'NVIDIA H200', nvidia-h200, 0, or auto (default: the first one here)"},
+     "GPU: 'NVIDIA H200', nvidia-h200, 0, or auto (default: the first one here; replay: that of "
+     "the data)"},
     {kDevice, kGroupDevice, "--gpu-spec", "FILE", &Options::gpu_spec,
      "GPU described by a YAML file, in place of a known one"},
     {kSpace, kGroupSearch, "--space", "FILE", &Options::space,
@@ -78,7 +79,8 @@ const TextOption kTextOptions[] = {
     {kPlan, kGroupRun, "--audit", "N", &Options::audit,
      "Compile N sampled rejects too and look for false passes and false rejects"},
     {kTune, kGroupRun, "--budget", "SECONDS", &Options::budget, "Stop after so long per problem"},
-    {kTune, kGroupRun, "--trials", "N", &Options::trials, "Stop after N measured configs"},
+    {kTune, kGroupRun, "--trials", "N", &Options::trials,
+     "Stop after N configs per problem, of geglu_mlp per kernel"},
     {kTune, kGroupRun, "--patience", "N", &Options::patience,
      "Stop after N configs in a row that gain less than 1 % (default: the strategy's own)"},
     {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
