@@ -1,15 +1,14 @@
 // Every kernel gives exact sums on the CPU, whatever order its threads and copies run in, on every
 // architecture that it claims.
 #include <atomic>
-#include <functional>
 #include <map>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "autotune/io/builtin.h"
+#include "kernels/stages.h"
 #include "search/plan.h"
 #include "test/emulated/emulate.h"
 #include "test/support/catch.h"
@@ -100,6 +99,25 @@ void add_sample(std::vector<Job>& jobs, const DeviceSpec& device, const Problem&
   }
 }
 
+// At most about `target`, and as far from a multiple of eight as before, which rows' alignments
+// depend on.
+std::int64_t reduced(std::int64_t extent, std::int64_t target) {
+  return extent <= target ? extent : target / 8 * 8 + extent % 8;
+}
+
+// A smaller problem that the config takes through all that it does: two tiles each way that are not
+// whole, more k tiles than stages.
+Problem reduced(const Problem& problem, const Config& config) {
+  const auto value = [&](const char* name) { return value_of(config, name); };
+  const bool clusters = config.kernel->name() == "wgmma";
+  Problem small = problem;
+  small.m = reduced(problem.m, value("block_m") * (clusters ? value("cluster_m") : 1) + 40);
+  small.n = reduced(problem.n, value("block_n") * (clusters ? value("cluster_n") : 1) + 24);
+  small.k = reduced(problem.k, std::int64_t{value("block_k")} * (value("stages") + 2) + 24);
+  small.lda = small.ldb = small.ldc = 0;
+  return checked(small).value();
+}
+
 }  // namespace
 
 TEST_CASE("small launches of every kind are right in any order of events", "[emulated]") {
@@ -110,6 +128,21 @@ TEST_CASE("small launches of every kind are right in any order of events", "[emu
     REQUIRE(config);
     jobs.push_back({&h200, problem_of("gemm", each.m, each.n, each.k, each.dtype, Layout::tn),
                     *config, each.max_sms, 24});
+  }
+  check(jobs);
+}
+
+TEST_CASE("the code of every winner that comes along is right", "[emulated]") {
+  std::vector<Job> jobs;
+  for (const io::BuiltinTuned& entry : io::tuned_entries()) {
+    const auto config = parse_config(entry.config, *find_family(entry.problem.family));
+    REQUIRE(config);
+    for (std::size_t stage = 0; stage < stage_count(entry.problem); ++stage) {
+      const Config own = stage_of(*config, stage);
+      const Problem problem = reduced(stage_of(entry.problem, stage), own);
+      // Few blocks, so that those that may take several tiles do.
+      jobs.push_back({&device(std::string(entry.device).c_str()), problem, own, 4, 2});
+    }
   }
   check(jobs);
 }
