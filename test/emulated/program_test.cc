@@ -51,9 +51,9 @@ std::uint32_t word(const std::string& body) {
   return run(body + "\n\tsetp.ne.s32 %p8, %r1, 0;\n\t@!%p8 st.global.u32 [%rd1], %r9;", 1)[0];
 }
 
-std::string fault(const std::string& body, unsigned threads = 32) {
+std::string fault(const std::string& body, unsigned threads = 32, std::size_t words = 1) {
   try {
-    run(body, 1, threads);
+    run(body, words, threads);
   } catch (const emulator::Fault& found) {
     return found.what();
   }
@@ -139,6 +139,9 @@ TEST_CASE("threads of a block see what others wrote behind a barrier", "[emulate
     const auto out = run(body, 128, 128, seed);
     for (std::uint32_t thread = 0; thread < 128; ++thread) CHECK(out[thread] == (thread ^ 127));
   }
+  const std::size_t barrier = body.find("bar.sync 0;");
+  const std::string without = body.substr(0, barrier) + body.substr(barrier + 11);
+  CHECK(says(fault(without, 128, 128), "no barrier is between that and another warp's"));
 }
 
 TEST_CASE("a transaction barrier opens when arrivals and bytes are there", "[emulated]") {

@@ -18,6 +18,7 @@
 #include "test/emulator/arithmetic.h"
 #include "test/emulator/box.h"
 #include "test/emulator/matrix.h"
+#include "test/emulator/order.h"
 
 namespace autotune::emulator {
 
@@ -38,6 +39,8 @@ struct Barrier {
   std::int64_t bytes = 0;  // announced and not there
   std::uint64_t phase = 0;
   std::vector<Thread*> waiting;
+  Clocks arriving;  // what those know that arrived
+  Clocks heard;     // of them, of all phases that are over
 };
 
 enum class State : std::uint8_t { ready, together, block, cluster, products, barrier, ended };
@@ -71,6 +74,8 @@ struct Warp {
   Thread* first = nullptr;
   int together = 0;         // threads that stand at an instruction of all
   std::uint32_t ready = 0;  // a bit for each that is
+  std::uint16_t index = 0;  // in the cluster
+  Clocks clocks;
   double priority = 0;
   // Of its warpgroup's matrix instructions: how many it has run, and groups it has closed.
   std::size_t instructions = 0;
@@ -108,6 +113,7 @@ struct Block {
   int arrived = 0;
   bool any = false;
   std::vector<Thread*> waiting;
+  Clocks heard;  // from those that arrived
   std::vector<Warpgroup> warpgroups;
 
   explicit Block(std::size_t bytes) : shared(bytes) {}
@@ -120,6 +126,7 @@ struct Cluster {
   std::size_t left = 0;  // of those that arrived, still to wait
   bool open = false;
   std::vector<Thread*> waiting;
+  Clocks heard;  // from those that arrived
 };
 
 // Bytes on their way into a block's shared memory.
@@ -194,6 +201,9 @@ class Machine {
     for (std::size_t w = 0; w < block->warps.size(); ++w) {
       block->warps[w].priority = chance();
       block->warps[w].first = &block->threads[w * kWarp];
+      block->warps[w].index = static_cast<std::uint16_t>(rank * block->warps.size() + w);
+      block->warps[w].clocks.resize(block->warps.size() * cluster_size_);
+      block->warps[w].clocks[block->warps[w].index] = 1;
     }
     block->warpgroups.resize((threads + 127) / 128);
     const auto slots = static_cast<std::size_t>(program_.slots);
@@ -253,6 +263,17 @@ class Machine {
 
   static Warp& warp_of(Thread& thread) {
     return thread.block->warps[static_cast<std::size_t>(thread.id) / kWarp];
+  }
+
+  static Actor actor_of(Thread& thread) {
+    const Warp& warp = warp_of(thread);
+    return {thread.id, warp.index, &warp.clocks};
+  }
+
+  // A warp's word to others of all that it did; what it does from now on they hear later.
+  static void tell(Warp& warp, Clocks& others) {
+    hear(others, warp.clocks);
+    ++warp.clocks[warp.index];
   }
 
   static Warpgroup& group_of(Thread& thread) {
@@ -359,11 +380,13 @@ class Machine {
   void advance(Barrier& barrier) {
     if (barrier.missing > 0 || barrier.bytes != 0) return;
     ++barrier.phase;
+    hear(barrier.heard, barrier.arriving);
     barrier.missing = barrier.arrivals;
     wake(barrier.waiting);
   }
 
-  void arrive(Barrier& barrier) {
+  void arrive(Thread& thread, Barrier& barrier) {
+    tell(warp_of(thread), barrier.arriving);
     if (barrier.missing == 0) throw Fault("more arrivals at a barrier than it was set up for");
     --barrier.missing;
     advance(barrier);
@@ -376,21 +399,19 @@ class Machine {
     transfers_.pop_back();
     Block& block = *transfer.block;
     if (block.alive == 0) throw Fault("a copy comes to a block that has ended");
-    block.shared.end_async_write(transfer.address, transfer.bytes);
-    std::byte* target = block.shared.begin_async_write(transfer.address, transfer.bytes);
+    std::byte* target = block.shared.end_async_write(transfer.address, transfer.bytes);
     if (transfer.box) {
       transfer.box->load(target, memory_);
     } else {
       std::memcpy(target, transfer.values.data(), transfer.bytes);
     }
-    block.shared.end_async_write(transfer.address, transfer.bytes);
     Barrier& barrier = barrier_at(block, transfer.barrier);
     barrier.bytes -= static_cast<std::int64_t>(transfer.bytes);
     advance(barrier);
   }
 
-  void start_transfer(Transfer transfer) {
-    transfer.block->shared.begin_async_write(transfer.address, transfer.bytes);
+  void start_transfer(Thread& thread, const Transfer& transfer) {
+    transfer.block->shared.begin_async_write(transfer.address, transfer.bytes, actor_of(thread));
     transfers_.push_back(transfer);
   }
 
@@ -501,20 +522,19 @@ class Machine {
         if (!t.block->barriers.emplace(at, Barrier{arrivals, arrivals}).second) {
           throw Fault("a barrier is set up twice");
         }
-        t.block->shared.write(at, 8, t.id);
-        t.block->shared.reserve(at, 8);
+        t.block->shared.reserve(at, 8, actor_of(t));
         return true;
       }
       case Op::barrier_arrive:
-        arrive(barrier_at(*t.block, own(t, value(t, i, 1))));
+        arrive(t, barrier_at(*t.block, own(t, value(t, i, 1))));
         return true;
       case Op::barrier_arrive_there:
-        arrive(barrier_at(block_at(t, value(t, i, 1)), value(t, i, 1)));
+        arrive(t, barrier_at(block_at(t, value(t, i, 1)), value(t, i, 1)));
         return true;
       case Op::barrier_expect: {
         Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)));
         barrier.bytes += whole(t, i, 2);
-        arrive(barrier);
+        arrive(t, barrier);
         return true;
       }
       case Op::barrier_try:
@@ -522,6 +542,7 @@ class Machine {
         Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)));
         const bool passed = (barrier.phase & 1) != (value(t, i, 2) & 1);
         t.registers[operand(i, 0).slot] = passed ? 1 : 0;
+        if (passed) hear(warp_of(t).clocks, barrier.heard);
         if (passed || i.op == Op::barrier_test) return true;
         rest(t, State::barrier);
         barrier.waiting.push_back(&t);
@@ -532,12 +553,12 @@ class Machine {
     }
   }
 
+  // Memory of any space but the shared one.
   std::byte* memory_at(Thread& t, const Instruction& i, std::uint64_t address, std::size_t bytes,
                        bool writes) {
     switch (i.space) {
       case Space::shared:
-        return writes ? t.block->shared.write(own(t, address), bytes, t.id)
-                      : t.block->shared.read(own(t, address), bytes);
+        throw Fault("an instruction that shared memory does not have");
       case Space::param: {
         const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(params_.data());
         if (offset + bytes > plan_.params_size) throw Fault("past the end of the argument");
@@ -548,7 +569,7 @@ class Machine {
         if (offset + bytes > t.local.size()) throw Fault("past the end of local memory");
         break;
       }
-      default:
+      case Space::global:
         memory_.check(address, bytes, writes);
     }
     return reinterpret_cast<std::byte*>(address);
@@ -556,8 +577,11 @@ class Machine {
 
   void load(Thread& t, const Instruction& i) {
     const auto element = static_cast<std::size_t>(bytes_of(i.type));
-    const std::byte* from =
-        memory_at(t, i, value(t, i, i.count), element * i.count, /*writes=*/false);
+    const std::uint64_t address = value(t, i, i.count);
+    const std::size_t bytes = element * i.count;
+    const std::byte* from = i.space == Space::shared
+                                ? t.block->shared.read(own(t, address), bytes, actor_of(t))
+                                : memory_at(t, i, address, bytes, /*writes=*/false);
     for (int e = 0; e < i.count; ++e) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, from + static_cast<std::size_t>(e) * element, element);
@@ -572,10 +596,17 @@ class Machine {
 
   void store(Thread& t, const Instruction& i) {
     const auto element = static_cast<std::size_t>(bytes_of(i.type));
-    std::byte* to = memory_at(t, i, value(t, i, 0), element * i.count, /*writes=*/true);
+    const std::size_t bytes = element * i.count;
+    std::array<std::byte, 16> values;
     for (int e = 0; e < i.count; ++e) {
       const std::uint64_t bits = value(t, i, 1 + e);
-      std::memcpy(to + static_cast<std::size_t>(e) * element, &bits, element);
+      std::memcpy(values.data() + static_cast<std::size_t>(e) * element, &bits, element);
+    }
+    const std::uint64_t address = value(t, i, 0);
+    if (i.space == Space::shared) {
+      t.block->shared.write(own(t, address), values.data(), bytes, actor_of(t));
+    } else {
+      std::memcpy(memory_at(t, i, address, bytes, /*writes=*/true), values.data(), bytes);
     }
   }
 
@@ -598,16 +629,16 @@ class Machine {
       throw Fault("a copy that is not aligned to its size");
     }
     if (each.valid > each.bytes) throw Fault("a copy of more bytes than its size");
-    t.block->shared.begin_async_write(each.to, each.bytes);
+    t.block->shared.begin_async_write(each.to, each.bytes, actor_of(t));
     t.copies.push_back(each);
   }
 
   void finish_copy(Thread& t, const Thread::Copy& each) {
     t.block->shared.end_async_write(each.to, each.bytes);
-    std::byte* to = t.block->shared.write(each.to, each.bytes, t.id);
-    std::memset(to, 0, each.bytes);
+    std::array<std::byte, 16> values{};
     for (std::size_t at = 0; at < each.valid; at += 2) memory_.check(each.from + at, 2, false);
-    std::memcpy(to, reinterpret_cast<const void*>(each.from), each.valid);
+    std::memcpy(values.data(), reinterpret_cast<const void*>(each.from), each.valid);
+    t.block->shared.write(each.to, values.data(), each.bytes, actor_of(t));
   }
 
   const TensorMap* map_at(std::uint64_t address) const {
@@ -630,7 +661,7 @@ class Machine {
     for (const auto& block : cluster.blocks) {
       if ((blocks >> block->rank & 1) == 0) continue;
       if (block->alive == 0) throw Fault("a copy goes to a block that has ended");
-      start_transfer({block.get(), to, box.bytes(), barrier, box, {}});
+      start_transfer(t, {block.get(), to, box.bytes(), barrier, box, {}});
     }
   }
 
@@ -638,7 +669,7 @@ class Machine {
     const std::uint64_t from = own(t, value(t, i, 3));
     const Box box{map_at(value(t, i, 0)), whole(t, i, 1), whole(t, i, 2), from};
     box.check_store();
-    box.store(t.block->shared.begin_async_read(from, box.bytes()), memory_);
+    box.store(t.block->shared.begin_async_read(from, box.bytes(), actor_of(t)), memory_);
     t.boxes.push_back({from, box.bytes()});
   }
 
@@ -652,7 +683,7 @@ class Machine {
     for (int e = 0; e < i.count; ++e) {
       transfer.values[static_cast<std::size_t>(e)] = static_cast<std::uint32_t>(value(t, i, 1 + e));
     }
-    start_transfer(transfer);
+    start_transfer(t, transfer);
   }
 
   // --- what a warp does together
@@ -715,10 +746,10 @@ class Machine {
         vote(lanes, i);
         return true;
       case Op::load_matrix:
-        load_matrix(i, operands, lanes, addresses(&first, i, i.count), shared);
+        load_matrix(i, operands, lanes, addresses(&first, i, i.count), shared, actor_of(first));
         return true;
       case Op::store_matrix:
-        store_matrix(i, operands, lanes, addresses(&first, i, 0), shared, first.id);
+        store_matrix(i, operands, lanes, addresses(&first, i, 0), shared, actor_of(first));
         return true;
       case Op::multiply:
         multiply(i, operands, lanes);
@@ -731,7 +762,8 @@ class Machine {
         return true;
       case Op::group_multiply:
         note_instruction(first);
-        group_multiply(i, operands, lanes, first.id / 32 % 4, shared, open_group(first));
+        group_multiply(i, operands, lanes, first.id / 32 % 4, shared, actor_of(first),
+                       open_group(first));
         return true;
       case Op::group_commit:
         note_instruction(first);
@@ -843,6 +875,7 @@ class Machine {
     }
     block.expected = expected;
     block.arrived += static_cast<int>(kWarp);
+    tell(warp_of(first), block.heard);
     if (i.op == Op::block_any) {
       for (const std::uint64_t* lane : lanes) block.any |= (lane[operand(i, 2).slot] & 1) != 0;
     }
@@ -860,6 +893,8 @@ class Machine {
       }
       block.arrived = 0;
       block.any = false;
+      for (Thread* waiting : block.waiting) hear(warp_of(*waiting).clocks, block.heard);
+      block.heard.clear();
       go_on(block.waiting);
     }
     return !waits;
@@ -870,15 +905,18 @@ class Machine {
     const std::size_t warps = first.block->warps.size() * cluster.blocks.size();
     if (op == Op::cluster_arrive) {
       if (cluster.open) throw Fault("a cluster's barrier before all have left it");
+      tell(warp_of(first), cluster.heard);
       if (++cluster.arrived < warps) return true;
       cluster.open = true;
       cluster.arrived = 0;
       cluster.left = warps - cluster.waiting.size();
       if (cluster.left == 0) cluster.open = false;
+      for (Thread* waiting : cluster.waiting) hear(warp_of(*waiting).clocks, cluster.heard);
       go_on(cluster.waiting);
       return true;
     }
     if (cluster.open) {
+      hear(warp_of(first).clocks, cluster.heard);
       if (--cluster.left == 0) cluster.open = false;
       return true;
     }

@@ -1,10 +1,12 @@
 // Runs a launch of a kernel on the CPU, thread by thread, in an order that a seed decides: any
 // thread may be far ahead of any other, and a copy may take any time. What a GPU would permit to
-// go wrong then is found: a wait that never ends, memory that is used while a copy or a matrix
-// instruction is still at it, accesses out of bounds, a warp that is not together where it must be.
+// go wrong then is found: a wait that never ends; shared memory that is used while a copy or a
+// matrix instruction is still at it, or by two warps without a barrier between them, or
+// asynchronously without a fence; accesses out of bounds or not aligned; a warp that is not
+// together where it must be; barriers that are miscounted or belong to a block that has ended.
 //
-// Not modelled: the order in which other threads see plain writes to shared and global memory, the
-// rounding of tensor cores, time.
+// Not modelled: in what order other blocks see plain writes to global memory (here: at once), the
+// rounding of tensor cores and of approximate functions, registers, time.
 #pragma once
 
 #include <cstdint>

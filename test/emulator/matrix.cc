@@ -72,7 +72,8 @@ struct Descriptor {
 // `extent` rows of A, or columns of B, from `first` on, by `depth` elements of k, into
 // `out[extent][depth]`.
 void take_operand(const Descriptor& from, int first, int extent, int depth, bool k_major, Type type,
-                  SharedMemory& shared, std::vector<std::uint64_t>& held, float* out) {
+                  SharedMemory& shared, const Actor& actor, std::vector<std::uint64_t>& held,
+                  float* out) {
   const int bytes = type == Type::tf32 ? 4 : 2;
   const int lines = k_major ? extent : depth;
   const int line_elements = k_major ? depth : extent;
@@ -82,7 +83,7 @@ void take_operand(const Descriptor& from, int first, int extent, int depth, bool
       const int inner = (k_major ? e : first + e) * bytes;
       const std::uint64_t piece =
           from.piece(static_cast<std::uint64_t>(outer), static_cast<std::uint64_t>(inner), k_major);
-      const std::byte* at = shared.begin_async_read(piece, kPiece);
+      const std::byte* at = shared.begin_async_read(piece, kPiece, actor);
       held.push_back(piece);
       for (int i = 0; i < kPiece / bytes; ++i) {
         const float value = operand_value(at + i * bytes, type);
@@ -134,12 +135,13 @@ void multiply(const Instruction& i, const Operand* operands, const Lanes& lanes)
 }
 
 void load_matrix(const Instruction& i, const Operand* operands, const Lanes& lanes,
-                 const std::array<std::uint64_t, 32>& addresses, SharedMemory& shared) {
+                 const std::array<std::uint64_t, 32>& addresses, SharedMemory& shared,
+                 const Actor& actor) {
   for (int m = 0; m < i.count; ++m) {
     std::uint16_t matrix[8][8];
     for (int row = 0; row < 8; ++row) {
       const std::uint64_t from = addresses[static_cast<std::size_t>(m * 8 + row)];
-      std::memcpy(matrix[row], shared.read(from, sizeof(matrix[row])), sizeof(matrix[row]));
+      std::memcpy(matrix[row], shared.read(from, sizeof(matrix[row]), actor), sizeof(matrix[row]));
     }
     for (int lane = 0; lane < 32; ++lane) {
       const int row = lane / 4;
@@ -153,7 +155,7 @@ void load_matrix(const Instruction& i, const Operand* operands, const Lanes& lan
 
 void store_matrix(const Instruction& i, const Operand* operands, const Lanes& lanes,
                   const std::array<std::uint64_t, 32>& addresses, SharedMemory& shared,
-                  int thread) {
+                  const Actor& actor) {
   for (int m = 0; m < i.count; ++m) {
     for (int row = 0; row < 8; ++row) {
       std::uint32_t words[4];
@@ -163,14 +165,15 @@ void store_matrix(const Instruction& i, const Operand* operands, const Lanes& la
       // A row is written for the four lanes that hold it; all of them must fence it.
       for (int pair = 0; pair < 4; ++pair) {
         const std::uint64_t at = to + static_cast<std::uint64_t>(pair) * 4;
-        std::memcpy(shared.write(at, 4, thread + row * 4 + pair), &words[pair], 4);
+        shared.write(at, &words[pair], 4,
+                     {actor.thread + row * 4 + pair, actor.warp, actor.clocks});
       }
     }
   }
 }
 
 void group_multiply(const Instruction& i, const Operand* operands, const Lanes& lanes, int warp,
-                    SharedMemory& shared, std::vector<std::uint64_t>& held) {
+                    SharedMemory& shared, const Actor& actor, std::vector<std::uint64_t>& held) {
   const int sums = i.columns / 2;
   const Type type = i.from;
   const int depth = type == Type::tf32 ? 8 : 16;
@@ -202,10 +205,10 @@ void group_multiply(const Instruction& i, const Operand* operands, const Lanes& 
     take_rows(operands + sums, 4, lanes, type, depth, rows.data());
   } else {
     take_operand(descriptor(operands[sums]), warp * 16, 16, depth, !transposed(0), type, shared,
-                 held, rows.data());
+                 actor, held, rows.data());
   }
   const bool b_transposed = transposed(a_in_registers ? 0 : 1);
-  take_operand(descriptor(*b), 0, i.columns, depth, !b_transposed, type, shared, held,
+  take_operand(descriptor(*b), 0, i.columns, depth, !b_transposed, type, shared, actor, held,
                columns.data());
   add_products(operands, operands, (first[b[1].slot] & 1) != 0, i.columns, depth, rows.data(),
                columns.data(), lanes);

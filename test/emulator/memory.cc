@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <string_view>
 
 namespace autotune::emulator {
@@ -59,34 +61,63 @@ void check_aligned(std::uint64_t address, std::size_t bytes) {
 
 }  // namespace
 
-std::byte* SharedMemory::read(std::uint64_t address, std::size_t bytes) {
+const std::byte* SharedMemory::read(std::uint64_t address, std::size_t bytes, const Actor& actor) {
   check_aligned(address, bytes);
-  for (const Word& word : words(address, bytes)) {
+  for (Word& word : words(address, bytes)) {
     if (word.writers > 0) conflict("read while a copy writes it", address);
+    if (!word.written.known_to(actor)) {
+      conflict("read, and no barrier is between that and another warp's write", address);
+    }
+    // In place of its own earlier one, or of one that it has heard of, or of any.
+    const auto place = std::find_if(word.read.begin(), word.read.end() - 1, [&](const Event& each) {
+      return each.warp == actor.warp || each.known_to(actor);
+    });
+    *place = {actor.time(), actor.warp};
   }
   return at(address);
 }
 
-std::byte* SharedMemory::write(std::uint64_t address, std::size_t bytes, int thread) {
+void SharedMemory::write(std::uint64_t address, const void* from, std::size_t bytes,
+                         const Actor& actor) {
   check_aligned(address, bytes);
+  // What two warps write alike may come in any order.
+  const bool same = std::memcmp(at(address), from, bytes) == 0;
   for (Word& word : words(address, bytes)) {
     if (word.writers > 0) conflict("written while a copy writes it", address);
     if (word.readers > 0) conflict("written while it is read asynchronously", address);
     if (word.reserved) conflict("a barrier is overwritten", address);
-    if (word.unfenced != thread) {
-      word.unfenced = static_cast<std::int16_t>(thread);
-      written_[static_cast<std::size_t>(thread)].push_back(
+    if (!same) check_order(word, actor, address);
+    word.written = {actor.time(), actor.warp};
+    if (word.unfenced != actor.thread) {
+      word.unfenced = static_cast<std::int16_t>(actor.thread);
+      written_[static_cast<std::size_t>(actor.thread)].push_back(
           static_cast<std::uint32_t>(&word - words_.data()));
     }
   }
-  return at(address);
+  std::memcpy(at(address), from, bytes);
 }
 
-std::byte* SharedMemory::begin_async_read(std::uint64_t address, std::size_t bytes) {
+void SharedMemory::check_order(const Word& word, const Actor& actor, std::uint64_t address) {
+  if (!word.written.known_to(actor)) {
+    conflict("written, and no barrier is between that and another warp's write", address);
+  }
+  for (const Event& each : word.read) {
+    if (!each.known_to(actor)) {
+      conflict("written, and no barrier is between that and another warp's read", address);
+    }
+  }
+}
+
+const std::byte* SharedMemory::begin_async_read(std::uint64_t address, std::size_t bytes,
+                                                const Actor& actor) {
   for (Word& word : words(address, bytes)) {
     if (word.writers > 0) conflict("read asynchronously while a copy writes it", address);
     if (word.unfenced >= 0) {
       conflict("read asynchronously without a fence behind what a thread wrote", address);
+    }
+    if (!word.written.known_to(actor)) {
+      conflict("read asynchronously, and no barrier is between that and another warp's write",
+               address);
     }
     ++word.readers;
   }
@@ -97,19 +128,24 @@ void SharedMemory::end_async_read(std::uint64_t address, std::size_t bytes) {
   for (Word& word : words(address, bytes)) --word.readers;
 }
 
-std::byte* SharedMemory::begin_async_write(std::uint64_t address, std::size_t bytes) {
+void SharedMemory::begin_async_write(std::uint64_t address, std::size_t bytes, const Actor& actor) {
   for (Word& word : words(address, bytes)) {
     if (word.writers > 0) conflict("two copies write it at once", address);
     if (word.readers > 0) conflict("a copy writes what is still read asynchronously", address);
     if (word.reserved) conflict("a copy overwrites a barrier", address);
-    word.unfenced = -1;
+    check_order(word, actor, address);
     ++word.writers;
   }
-  return at(address);
 }
 
-void SharedMemory::end_async_write(std::uint64_t address, std::size_t bytes) {
-  for (Word& word : words(address, bytes)) --word.writers;
+std::byte* SharedMemory::end_async_write(std::uint64_t address, std::size_t bytes) {
+  for (Word& word : words(address, bytes)) {
+    --word.writers;
+    word.unfenced = -1;
+    word.written = {};
+    word.read = {};
+  }
+  return at(address);
 }
 
 void SharedMemory::fence(int thread) {
@@ -120,8 +156,11 @@ void SharedMemory::fence(int thread) {
   written.clear();
 }
 
-void SharedMemory::reserve(std::uint64_t address, std::size_t bytes) {
-  for (Word& word : words(address, bytes)) word.reserved = true;
+void SharedMemory::reserve(std::uint64_t address, std::size_t bytes, const Actor& actor) {
+  for (Word& word : words(address, bytes)) {
+    check_order(word, actor, address);
+    word.reserved = true;
+  }
 }
 
 }  // namespace autotune::emulator

@@ -1,11 +1,13 @@
 // The memories that a kernel sees, and who may touch them when.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "test/emulator/order.h"
 #include "test/emulator/program.h"
 
 namespace autotune::emulator {
@@ -30,25 +32,27 @@ class GlobalMemory {
 };
 
 // A block's shared memory. Beside its bytes it knows, for every word, which copies and matrix
-// instructions are under way there: whoever is in the way of one faults. Addresses begin at
-// kSharedBase. It is full of NaN in the beginning.
+// instructions are under way there, and which warps used it last: whoever is in the way of one, or
+// has not heard that another is done, faults. Addresses begin at kSharedBase. It is full of NaN in
+// the beginning.
 class SharedMemory {
  public:
   explicit SharedMemory(std::size_t bytes);
 
-  // By a thread: what is under way must not be written, and not be read while it is written.
-  std::byte* read(std::uint64_t address, std::size_t bytes);
-  std::byte* write(std::uint64_t address, std::size_t bytes, int thread);
-  // By the copy engine or a matrix instruction, from its beginning to its end. What threads wrote
-  // must have been fenced.
-  std::byte* begin_async_read(std::uint64_t address, std::size_t bytes);
+  // By a thread.
+  const std::byte* read(std::uint64_t address, std::size_t bytes, const Actor& actor);
+  void write(std::uint64_t address, const void* from, std::size_t bytes, const Actor& actor);
+  // By the copy engine or a matrix instruction, which `actor` starts, from its beginning to its
+  // end. What threads wrote must have been fenced before it is read so.
+  const std::byte* begin_async_read(std::uint64_t address, std::size_t bytes, const Actor& actor);
   void end_async_read(std::uint64_t address, std::size_t bytes);
-  std::byte* begin_async_write(std::uint64_t address, std::size_t bytes);
-  void end_async_write(std::uint64_t address, std::size_t bytes);
+  void begin_async_write(std::uint64_t address, std::size_t bytes, const Actor& actor);
+  // Returns where the bytes are to be put at once.
+  std::byte* end_async_write(std::uint64_t address, std::size_t bytes);
   // What a thread wrote so far may be read asynchronously.
   void fence(int thread);
-  // A barrier lives there: nobody else may.
-  void reserve(std::uint64_t address, std::size_t bytes);
+  // A barrier is set up there by `actor`: nobody else may use it otherwise.
+  void reserve(std::uint64_t address, std::size_t bytes, const Actor& actor);
 
  private:
   struct Word {
@@ -56,7 +60,10 @@ class SharedMemory {
     std::uint8_t writers = 0;
     bool reserved = false;
     std::int16_t unfenced = -1;  // the thread that wrote it last
+    Event written;
+    std::array<Event, 4> read;  // the last of them; where more warps read it, some are forgotten
   };
+  static void check_order(const Word& word, const Actor& actor, std::uint64_t address);
   std::span<Word> words(std::uint64_t address, std::size_t bytes);
   std::byte* at(std::uint64_t address) { return bytes_.data() + (address - kSharedBase); }
 
