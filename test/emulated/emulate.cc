@@ -9,7 +9,7 @@
 #include <random>
 
 #include "autotune/gpu/nvrtc.h"
-#include "test/emulator/machine.h"
+#include "test/emulator/emulator.h"
 #include "test/emulator/numbers.h"
 #include "test/support/activations.h"
 

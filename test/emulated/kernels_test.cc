@@ -1,6 +1,7 @@
 // Every kernel gives exact sums on the CPU, whatever order its threads and copies run in, on every
 // architecture that it claims.
 #include <atomic>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <string>
@@ -17,6 +18,12 @@
 using namespace autotune;
 
 namespace {
+
+// AUTOTUNE_EMULATED=whole: hours of it, for a change of the kernels or of the emulator.
+bool whole() {
+  const char* asked = std::getenv("AUTOTUNE_EMULATED");
+  return asked != nullptr && std::string(asked) == "whole";
+}
 
 struct Job {
   const DeviceSpec* device;
@@ -127,7 +134,7 @@ TEST_CASE("small launches of every kind are right in any order of events", "[emu
     const auto config = parse_config(each.config, *find_family("gemm"));
     REQUIRE(config);
     jobs.push_back({&h200, problem_of("gemm", each.m, each.n, each.k, each.dtype, Layout::tn),
-                    *config, each.max_sms, 24});
+                    *config, each.max_sms, whole() ? 1000 : 24});
   }
   check(jobs);
 }
@@ -141,7 +148,8 @@ TEST_CASE("the code of every winner that comes along is right", "[emulated]") {
       const Config own = stage_of(*config, stage);
       const Problem problem = reduced(stage_of(entry.problem, stage), own);
       // Few blocks, so that those that may take several tiles do.
-      jobs.push_back({&device(std::string(entry.device).c_str()), problem, own, 4, 2});
+      jobs.push_back(
+          {&device(std::string(entry.device).c_str()), problem, own, 4, whole() ? 40 : 2});
     }
   }
   check(jobs);
@@ -152,7 +160,7 @@ TEST_CASE("sampled configs are right in every type and layout, on every architec
   std::vector<Job> jobs;
   std::uint64_t seed = 1;
   for (const char* name : kDevices) {
-    const int count = std::string(name) == "nvidia-h200" ? 3 : 1;
+    const int count = (std::string(name) == "nvidia-h200" ? 3 : 1) * (whole() ? 40 : 1);
     for (const DType dtype : test::kEveryDType) {
       for (const Layout layout : test::kEveryLayout) {
         // Rows of whole 16-byte pieces, and rows of single elements.
@@ -181,10 +189,12 @@ TEST_CASE("default configs are right where no size is a multiple of anything", "
   std::mt19937_64 random(3);
   const auto extent = [&] { return kExtents[random() % std::size(kExtents)]; };
   for (const char* name : {"nvidia-h200", "nvidia-a100-sxm4-80gb", "tesla-t4"}) {
-    for (int i = 0; i < 40; ++i) {
-      Problem problem =
-          problem_of("gemm", extent(), extent(), extent(), test::kEveryDType[random() % 4],
-                     test::kEveryLayout[random() % 4]);
+    for (int i = 0; i < (whole() ? 10'000 : 40); ++i) {
+      const DType dtype = test::kEveryDType[random() % 4];
+      const Layout layout = test::kEveryLayout[random() % 4];
+      const std::int64_t m = extent();
+      const std::int64_t n = extent();
+      Problem problem = problem_of("gemm", m, n, extent(), dtype, layout);
       if (i % 4 == 0) problem.beta = 0.5;
       if (i % 5 == 0) problem.ldc += static_cast<std::int64_t>(random() % 9);
       const auto candidate =

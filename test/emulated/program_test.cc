@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "test/emulator/machine.h"
+#include "test/emulator/emulator.h"
 #include "test/support/catch.h"
 
 using namespace autotune;

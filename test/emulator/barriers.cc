@@ -1,0 +1,121 @@
+#include "test/emulator/launch.h"
+
+namespace autotune::emulator {
+
+bool Launch::at_barrier(Thread& t, const Instruction& i) {
+  switch (i.op) {
+    case Op::barrier_init: {
+      const std::uint64_t at = own(t, value(t, i, 0));
+      const std::int64_t arrivals = whole(t, i, 1);
+      if (!t.block->barriers.emplace(at, Barrier{arrivals, arrivals}).second) {
+        throw Fault("a barrier is set up twice");
+      }
+      t.block->shared.reserve(at, 8, actor_of(t));
+      return true;
+    }
+    case Op::barrier_arrive:
+      arrive(t, barrier_at(*t.block, own(t, value(t, i, 1))));
+      return true;
+    case Op::barrier_arrive_there:
+      arrive(t, barrier_at(block_at(t, value(t, i, 1)), value(t, i, 1)));
+      return true;
+    case Op::barrier_expect: {
+      Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)));
+      barrier.bytes += whole(t, i, 2);
+      arrive(t, barrier);
+      return true;
+    }
+    case Op::barrier_try:
+    case Op::barrier_test: {
+      Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)));
+      const bool passed = (barrier.phase & 1) != (value(t, i, 2) & 1);
+      t.registers[operand(i, 0).slot] = passed ? 1 : 0;
+      if (passed) hear(warp_of(t).clocks, barrier.heard);
+      if (passed || i.op == Op::barrier_test) return true;
+      schedule_.rest(t, State::barrier);
+      barrier.waiting.push_back(&t);
+      return false;
+    }
+    default:
+      throw Fault("an instruction that nothing runs");
+  }
+}
+
+void Launch::advance(Barrier& barrier) {
+  if (barrier.missing > 0 || barrier.bytes != 0) return;
+  ++barrier.phase;
+  hear(barrier.heard, barrier.arriving);
+  barrier.missing = barrier.arrivals;
+  schedule_.wake(barrier.waiting);
+}
+
+void Launch::arrive(Thread& thread, Barrier& barrier) {
+  tell(warp_of(thread), barrier.arriving);
+  if (barrier.missing == 0) throw Fault("more arrivals at a barrier than it was set up for");
+  --barrier.missing;
+  advance(barrier);
+}
+
+bool Launch::at_block_barrier(Thread& first, const Lanes& lanes, const Instruction& i) {
+  Block& block = *first.block;
+  const int barrier_operand = i.op == Op::block_any ? 1 : 0;
+  if (value(first, i, barrier_operand) != 0) throw Fault("another barrier than 0");
+  const int expected = i.op != Op::block_any && i.operands > 1
+                           ? whole(first, i, 1)
+                           : static_cast<int>(block.threads.size());
+  if (block.arrived > 0 && block.expected != expected) {
+    throw Fault("threads meet at a barrier and expect different numbers of them");
+  }
+  block.expected = expected;
+  block.arrived += static_cast<int>(kWarp);
+  tell(warp_of(first), block.heard);
+  if (i.op == Op::block_any) {
+    for (const std::uint64_t* lane : lanes) block.any |= (lane[operand(i, 2).slot] & 1) != 0;
+  }
+  const bool waits = i.op != Op::block_arrive;
+  if (waits) {
+    set_state(first, State::block);
+    block.waiting.push_back(&first);
+  }
+  if (block.arrived > expected) throw Fault("more threads at a barrier than it expects");
+  if (block.arrived == expected) {
+    if (i.op == Op::block_any) {
+      for (Thread& thread : block.threads) {
+        thread.registers[operand(i, 0).slot] = block.any ? 1 : 0;
+      }
+    }
+    block.arrived = 0;
+    block.any = false;
+    for (Thread* waiting : block.waiting) hear(warp_of(*waiting).clocks, block.heard);
+    block.heard.clear();
+    schedule_.go_on(block.waiting);
+  }
+  return !waits;
+}
+
+bool Launch::at_cluster_barrier(Thread& first, Op op) {
+  Cluster& cluster = *first.block->cluster;
+  const std::size_t warps = first.block->warps.size() * cluster.blocks.size();
+  if (op == Op::cluster_arrive) {
+    if (cluster.open) throw Fault("a cluster's barrier before all have left it");
+    tell(warp_of(first), cluster.heard);
+    if (++cluster.arrived < warps) return true;
+    cluster.open = true;
+    cluster.arrived = 0;
+    cluster.left = warps - cluster.waiting.size();
+    if (cluster.left == 0) cluster.open = false;
+    for (Thread* waiting : cluster.waiting) hear(warp_of(*waiting).clocks, cluster.heard);
+    schedule_.go_on(cluster.waiting);
+    return true;
+  }
+  if (cluster.open) {
+    hear(warp_of(first).clocks, cluster.heard);
+    if (--cluster.left == 0) cluster.open = false;
+    return true;
+  }
+  set_state(first, State::cluster);
+  cluster.waiting.push_back(&first);
+  return false;
+}
+
+}  // namespace autotune::emulator

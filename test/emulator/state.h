@@ -1,0 +1,180 @@
+// Where the threads, warps, blocks and clusters of a launch stand.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "test/emulator/box.h"
+#include "test/emulator/memory.h"
+#include "test/emulator/order.h"
+
+namespace autotune::emulator {
+
+inline constexpr std::uint64_t kRankShift = 24;  // of a shared address in a cluster
+inline constexpr std::uint64_t kWithinBlock = (std::uint64_t{1} << kRankShift) - 1;
+inline constexpr std::size_t kWarp = 32;
+
+struct Block;
+struct Thread;
+
+// A transaction barrier (mbarrier).
+struct Barrier {
+  std::int64_t arrivals;  // of a phase
+  std::int64_t missing;
+  std::int64_t bytes = 0;  // announced and not there
+  std::uint64_t phase = 0;
+  std::vector<Thread*> waiting;
+  Clocks arriving;  // what those know that arrived
+  Clocks heard;     // of them, of all phases that are over
+};
+
+enum class State : std::uint8_t { ready, together, block, cluster, products, barrier, ended };
+
+struct Thread {
+  Block* block;
+  int id;
+  std::uint64_t* registers;
+  std::int32_t at = 0;
+  State state = State::ready;
+  std::size_t ready_place = 0;
+  std::vector<std::byte> local;
+  // Copies to shared memory, and boxes stored from there; groups in the order of their commit.
+  struct Range {
+    std::uint64_t address;
+    std::size_t bytes;
+  };
+  struct Copy {
+    std::uint64_t to;
+    std::uint64_t from;
+    std::size_t bytes;
+    std::size_t valid;
+  };
+  std::vector<Copy> copies;
+  std::deque<std::vector<Copy>> copy_groups;
+  std::vector<Range> boxes;
+  std::deque<std::vector<Range>> box_groups;
+};
+
+struct Warp {
+  Thread* first = nullptr;
+  int together = 0;         // threads that stand at an instruction of all
+  std::uint32_t ready = 0;  // a bit for each that is
+  std::uint16_t index = 0;  // in the cluster
+  Clocks clocks;
+  double priority = 0;
+  // Of its warpgroup's matrix instructions: how many it has run, and groups it has closed.
+  std::size_t instructions = 0;
+  std::size_t groups = 0;
+};
+
+// Four warps whose matrix instructions are one: one is done when all of them have run it.
+struct Warpgroup {
+  std::vector<std::int32_t> instructions;  // where, as the first warp to come ran them
+  // Pieces of shared memory that are read, of every group in its turn; those before `done` are no
+  // longer.
+  std::vector<std::vector<std::uint64_t>> groups;
+  std::size_t done = 0;
+  struct Wait {
+    Thread* first;  // of the warp
+    std::size_t groups;
+  };
+  std::vector<Wait> waiting;
+};
+
+struct Cluster;
+
+struct Block {
+  std::uint32_t index;
+  std::uint32_t rank;  // in its cluster
+  Cluster* cluster;
+  SharedMemory shared;
+  std::map<std::uint64_t, Barrier> barriers;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::vector<std::uint64_t> registers;
+  std::size_t alive;
+  // Barrier 0 of the block.
+  int expected = 0;
+  int arrived = 0;
+  bool any = false;
+  std::vector<Thread*> waiting;
+  Clocks heard;  // from those that arrived
+  std::vector<Warpgroup> warpgroups;
+
+  explicit Block(std::size_t bytes) : shared(bytes) {}
+};
+
+struct Cluster {
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::size_t alive;  // blocks
+  std::size_t arrived = 0;
+  std::size_t left = 0;  // of those that arrived, still to wait
+  bool open = false;
+  std::vector<Thread*> waiting;
+  Clocks heard;  // from those that arrived
+};
+
+// Bytes on their way into a block's shared memory.
+struct Transfer {
+  Block* block;
+  std::uint64_t address;
+  std::size_t bytes;
+  std::uint64_t barrier;  // that hears of them
+  std::optional<Box> box;
+  std::array<std::uint32_t, 4> values;  // where there is no box
+};
+
+inline Warp& warp_of(Thread& thread) {
+  return thread.block->warps[static_cast<std::size_t>(thread.id) / kWarp];
+}
+
+inline Actor actor_of(Thread& thread) {
+  const Warp& warp = warp_of(thread);
+  return {thread.id, warp.index, &warp.clocks};
+}
+
+// Of a warp that stands at an instruction together and is to wait there.
+inline void set_state(Thread& first, State state) {
+  for (std::size_t lane = 0; lane < kWarp; ++lane) (&first)[lane].state = state;
+}
+
+// A warp's word to others of all that it did; what it does from now on they hear later.
+inline void tell(Warp& warp, Clocks& others) {
+  hear(others, warp.clocks);
+  ++warp.clocks[warp.index];
+}
+
+inline Warpgroup& group_of(Thread& thread) {
+  return thread.block->warpgroups[static_cast<std::size_t>(thread.id) / 128];
+}
+
+// The block and the place within it that a shared address names.
+inline Block& block_at(Thread& thread, std::uint64_t address) {
+  const std::uint64_t rank = (address & 0xffffffff) >> kRankShift;
+  Cluster& cluster = *thread.block->cluster;
+  if (rank >= cluster.blocks.size()) throw Fault("no such block in the cluster");
+  Block& block = *cluster.blocks[rank];
+  if (block.alive == 0) throw Fault("shared memory of a block that has ended");
+  return block;
+}
+
+inline std::uint64_t own(Thread& thread, std::uint64_t address) {
+  if (&block_at(thread, address) != thread.block) {
+    throw Fault("shared memory of another block, by an instruction for one's own");
+  }
+  return address & kWithinBlock;
+}
+
+inline Barrier& barrier_at(Block& block, std::uint64_t address) {
+  const auto found = block.barriers.find(address & kWithinBlock);
+  if (found == block.barriers.end()) throw Fault("no barrier was set up there");
+  return found->second;
+}
+
+}  // namespace autotune::emulator
