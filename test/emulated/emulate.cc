@@ -42,8 +42,8 @@ class Stored {
   }
 
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(begin_); }
-  void give_to(emulator::GlobalMemory& memory, bool writable) const {
-    memory.add(address(), bytes_, writable);
+  void give_to(emulator::GlobalMemory& memory, emulator::GlobalMemory::Use use) const {
+    memory.add(address(), bytes_, use);
   }
   float value(std::int64_t row, std::int64_t column) const {
     std::uint32_t bits = 0;
@@ -104,6 +104,7 @@ emulator::Program program_of(const Config& config, const Problem& problem, const
 std::vector<float> emulate(const emulator::Program& program, const Config& config,
                            const Problem& problem, const DeviceSpec& device,
                            const GivenMatrices& given, std::uint64_t seed, int max_sms) {
+  const Link link = seed % 2 == 0 ? Link::behind : Link::none;
   const Problem& p = problem;
   const Stored a(given.a, p.m, p.k, p.lda, a_is_k_major(p.layout), p.dtype);
   const Stored b(given.b, p.k, p.n, p.ldb, !b_is_k_major(p.layout), p.dtype);
@@ -118,14 +119,15 @@ std::vector<float> emulate(const emulator::Program& program, const Config& confi
   const Stored workspace(zero_then_nan, 1, words, words, true, DType::fp32);
 
   emulator::GlobalMemory memory;
-  a.give_to(memory, false);
-  b.give_to(memory, false);
-  if (is_gated(p)) up.give_to(memory, false);
-  c.give_to(memory, true);
-  if (needed > 0) workspace.give_to(memory, true);
+  using Use = emulator::GlobalMemory::Use;
+  a.give_to(memory, Use::from_launch_ahead);
+  b.give_to(memory, Use::input);
+  if (is_gated(p)) up.give_to(memory, Use::input);
+  c.give_to(memory, Use::output);
+  if (needed > 0) workspace.give_to(memory, Use::from_launch_ahead);
   const LaunchPlan plan = config.kernel->launch_plan(
       config, problem, device,
-      {a.address(), b.address(), c.address(), workspace.address(), up.address()}, max_sms);
+      {a.address(), b.address(), c.address(), workspace.address(), up.address(), 0, link}, max_sms);
   emulator::run(program, plan, memory, seed);
 
   for (std::int64_t mark = 0; mark < marks; ++mark) {

@@ -28,8 +28,10 @@ struct Replaced {
 emulator::Program program_of(const Config& config, const Problem& problem, const DeviceSpec& device,
                              const std::vector<Replaced>& replaced = {});
 
-// m x n results, row by row; what was not written stays NaN. Throws an emulator::Fault, also where
-// bytes between the lines of C were written or a mark of the workspace was left behind.
+// m x n results, row by row; what was not written stays NaN. With an even seed the launch may begin
+// before the one ahead, which writes A and shares the workspace, has ended. Throws an
+// emulator::Fault, also where bytes between the lines of C were written or a mark of the workspace
+// was left behind.
 std::vector<float> emulate(const emulator::Program& program, const Config& config,
                            const Problem& problem, const DeviceSpec& device,
                            const GivenMatrices& given, std::uint64_t seed, int max_sms = 0);

@@ -55,6 +55,9 @@ bool Launch::alone(Thread& t, const Instruction& i) {
         t.box_groups.pop_front();
       }
       return true;
+    case Op::launch_wait:
+      warp_of(t).clocks.back() = 1;
+      return true;
     case Op::map_address:
       t.registers[operand(i, 0).slot] = (value(t, i, 1) & kWithinBlock) | (value(t, i, 2) & 0xff)
                                                                               << kRankShift;
@@ -83,7 +86,7 @@ std::byte* Launch::memory_at(Thread& t, const Instruction& i, std::uint64_t addr
       break;
     }
     case Space::global:
-      memory_.check(address, bytes, writes);
+      memory_.check(address, bytes, writes, actor_of(t).behind_launch());
   }
   return reinterpret_cast<std::byte*>(address);
 }
@@ -134,9 +137,9 @@ void Launch::add_atomic(Thread& t, const Instruction& i) {
 }
 
 void Launch::copy(Thread& t, const Instruction& i) {
-  Thread::Copy each{own(t, value(t, i, 0)), value(t, i, 1),
-                    static_cast<std::size_t>(whole(t, i, 2)),
-                    static_cast<std::size_t>(whole(t, i, i.operands > 3 ? 3 : 2))};
+  Thread::Copy each{
+      own(t, value(t, i, 0)), value(t, i, 1), static_cast<std::size_t>(whole(t, i, 2)),
+      static_cast<std::size_t>(whole(t, i, i.operands > 3 ? 3 : 2)), actor_of(t).behind_launch()};
   if (each.to % each.bytes != 0 || each.from % each.bytes != 0) {
     throw Fault("a copy that is not aligned to its size");
   }
@@ -148,7 +151,8 @@ void Launch::copy(Thread& t, const Instruction& i) {
 void Launch::finish_copy(Thread& t, const Thread::Copy& each) {
   t.block->shared.end_async_write(each.to, each.bytes);
   std::array<std::byte, 16> values{};
-  for (std::size_t at = 0; at < each.valid; at += 2) memory_.check(each.from + at, 2, false);
+  for (std::size_t at = 0; at < each.valid; at += 2)
+    memory_.check(each.from + at, 2, false, each.behind_launch);
   std::memcpy(values.data(), reinterpret_cast<const void*>(each.from), each.valid);
   t.block->shared.write(each.to, values.data(), each.bytes, actor_of(t));
 }
@@ -167,13 +171,14 @@ void Launch::box_load(Thread& t, const Instruction& i) {
   box.check_load();
   const std::uint64_t barrier = own(t, value(t, i, 4));
   const Cluster& cluster = *t.block->cluster;
+  const Actor actor = actor_of(t);
   const std::uint64_t blocks =
       i.multicast ? value(t, i, 5) & 0xffff : std::uint64_t{1} << t.block->rank;
   if (blocks >> cluster.blocks.size() != 0) throw Fault("no such block in the cluster");
   for (const auto& block : cluster.blocks) {
     if ((blocks >> block->rank & 1) == 0) continue;
     if (block->alive == 0) throw Fault("a copy goes to a block that has ended");
-    start_transfer(t, {block.get(), to, box.bytes(), barrier, box, {}});
+    start_transfer(t, {block.get(), to, box.bytes(), barrier, box, {}, actor.behind_launch()});
   }
 }
 
@@ -181,7 +186,9 @@ void Launch::box_store(Thread& t, const Instruction& i) {
   const std::uint64_t from = own(t, value(t, i, 3));
   const Box box{map_at(value(t, i, 0)), whole(t, i, 1), whole(t, i, 2), from};
   box.check_store();
-  box.store(t.block->shared.begin_async_read(from, box.bytes(), actor_of(t)), memory_);
+  const Actor actor = actor_of(t);
+  box.store(t.block->shared.begin_async_read(from, box.bytes(), actor), memory_,
+            actor.behind_launch());
   t.boxes.push_back({from, box.bytes()});
 }
 
@@ -190,7 +197,7 @@ void Launch::give(Thread& t, const Instruction& i) {
   const std::uint64_t barrier = value(t, i, 1 + i.count);
   Block& block = block_at(t, to);
   if (&block != &block_at(t, barrier)) throw Fault("a barrier of another block than the bytes");
-  Transfer transfer{&block, to & kWithinBlock, 4u * i.count, barrier, std::nullopt, {}};
+  Transfer transfer{&block, to & kWithinBlock, 4u * i.count, barrier, std::nullopt, {}, true};
   if (transfer.address % transfer.bytes != 0) throw Fault("given bytes that are not aligned");
   for (int e = 0; e < i.count; ++e) {
     transfer.values[static_cast<std::size_t>(e)] = static_cast<std::uint32_t>(value(t, i, 1 + e));
@@ -212,7 +219,7 @@ void Launch::finish_transfer() {
   if (block.alive == 0) throw Fault("a copy comes to a block that has ended");
   std::byte* target = block.shared.end_async_write(transfer.address, transfer.bytes);
   if (transfer.box) {
-    transfer.box->load(target, memory_);
+    transfer.box->load(target, memory_, transfer.behind_launch);
   } else {
     std::memcpy(target, transfer.values.data(), transfer.bytes);
   }

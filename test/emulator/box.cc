@@ -71,7 +71,7 @@ void Box::check_store() const {
   }
 }
 
-void Box::load(std::byte* target, const GlobalMemory& memory) const {
+void Box::load(std::byte* target, const GlobalMemory& memory, bool behind_launch) const {
   const auto element = static_cast<std::size_t>(storage_bytes(map->element));
   for_each_piece(
       *this, element,
@@ -81,17 +81,17 @@ void Box::load(std::byte* target, const GlobalMemory& memory) const {
         const std::size_t bytes =
             std::min(kPiece, static_cast<std::size_t>(elements_left) * element);
         for (std::size_t at = 0; at < bytes; at += element)
-          memory.check(address + at, element, false);
+          memory.check(address + at, element, false, behind_launch);
         std::memcpy(target + place, reinterpret_cast<const void*>(address), bytes);
       });
 }
 
-void Box::store(const std::byte* source, const GlobalMemory& memory) const {
+void Box::store(const std::byte* source, const GlobalMemory& memory, bool behind_launch) const {
   const auto element = static_cast<std::size_t>(storage_bytes(map->element));
   for_each_piece(*this, element,
                  [&](bool inside, std::uint64_t address, std::size_t place, std::int64_t) {
                    if (!inside) return;
-                   memory.check(address, kPiece, true);
+                   memory.check(address, kPiece, true, behind_launch);
                    std::memcpy(reinterpret_cast<void*>(address), source + place, kPiece);
                  });
 }

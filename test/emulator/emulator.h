@@ -2,7 +2,8 @@
 // thread may be far ahead of any other, and a copy may take any time. What a GPU would permit to
 // go wrong then is found: a wait that never ends; shared memory that is used while a copy or a
 // matrix instruction is still at it, or by two warps without a barrier between them, or
-// asynchronously without a fence; accesses out of bounds or not aligned; a warp that is not
+// asynchronously without a fence; what a launch ahead writes and has not written yet; accesses out
+// of bounds or not aligned; a warp that is not
 // together where it must be; barriers that are miscounted or belong to a block that has ended.
 //
 // Not modelled: in what order other blocks see plain writes to global memory (here: at once), the

@@ -73,8 +73,9 @@ std::unique_ptr<Block> Launch::new_block(Cluster& cluster, std::uint32_t index,
     block->warps[w].priority = schedule_.chance();
     block->warps[w].first = &block->threads[w * kWarp];
     block->warps[w].index = static_cast<std::uint16_t>(rank * block->warps.size() + w);
-    block->warps[w].clocks.resize(block->warps.size() * cluster_size_);
+    block->warps[w].clocks.resize(block->warps.size() * cluster_size_ + 1);
     block->warps[w].clocks[block->warps[w].index] = 1;
+    block->warps[w].clocks.back() = plan_.follows ? 0 : 1;
   }
   block->warpgroups.resize((threads + 127) / 128);
   const auto slots = static_cast<std::size_t>(program_.slots);

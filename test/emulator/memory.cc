@@ -8,18 +8,22 @@
 
 namespace autotune::emulator {
 
-void GlobalMemory::add(std::uint64_t address, std::size_t bytes, bool writable) {
-  ranges_.push_back({address, address + bytes, writable});
+void GlobalMemory::add(std::uint64_t address, std::size_t bytes, Use use) {
+  ranges_.push_back({address, address + bytes, use});
 }
 
-void GlobalMemory::check(std::uint64_t address, std::size_t bytes, bool writes) const {
+void GlobalMemory::check(std::uint64_t address, std::size_t bytes, bool writes,
+                         bool behind_launch) const {
   if (address % bytes != 0) {
     throw Fault(fmt::format("{} bytes of global memory that begin {} behind a multiple of that",
                             bytes, address % bytes));
   }
   for (const Range& range : ranges_) {
     if (address < range.begin || address + bytes > range.end) continue;
-    if (writes && !range.writable) throw Fault("an input is written");
+    if (writes && range.use == Use::input) throw Fault("an input is written");
+    if (range.use == Use::from_launch_ahead && !behind_launch) {
+      throw Fault("what the launch ahead may still be at work on is used");
+    }
     return;
   }
   std::string near;

@@ -18,15 +18,17 @@ inline constexpr std::uint64_t kSharedBase = 1024;
 // What a launch may read and write of this process. Addresses are pointers.
 class GlobalMemory {
  public:
-  void add(std::uint64_t address, std::size_t bytes, bool writable);
-  // Faults where an access leaves what was added, is not aligned to its size or must not write.
-  void check(std::uint64_t address, std::size_t bytes, bool writes) const;
+  enum class Use : std::uint8_t { input, output, from_launch_ahead };
+  void add(std::uint64_t address, std::size_t bytes, Use use);
+  // Faults where an access leaves what was added, is not aligned to its size or must not write, or
+  // comes while the launch ahead may still be at work there.
+  void check(std::uint64_t address, std::size_t bytes, bool writes, bool behind_launch) const;
 
  private:
   struct Range {
     std::uint64_t begin;
     std::uint64_t end;
-    bool writable;
+    Use use;
   };
   std::vector<Range> ranges_;
 };

@@ -9,7 +9,8 @@
 
 namespace autotune::emulator {
 
-// For each warp of a cluster, up to which of its times.
+// For each warp of a cluster, up to which of its times; and behind them all, for the launch ahead,
+// whether it has ended (1) or may still be at work (0).
 using Clocks = std::vector<std::uint32_t>;
 
 inline void hear(Clocks& clocks, const Clocks& others) {
@@ -25,6 +26,7 @@ struct Actor {
   const Clocks* clocks;
 
   std::uint32_t time() const { return (*clocks)[warp]; }
+  bool behind_launch() const { return clocks->back() != 0; }
 };
 
 // Something that a warp did.

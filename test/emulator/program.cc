@@ -114,7 +114,8 @@ constexpr OpName kOps[] = {
     {"fence.proxy.async.shared::cta", Op::proxy_fence},
     {"fence.mbarrier_init.release.cluster", Op::nothing},
     {"prefetch.tensormap", Op::nothing},
-    {"griddepcontrol", Op::nothing},
+    {"griddepcontrol.wait", Op::launch_wait},
+    {"griddepcontrol.launch_dependents", Op::nothing},
     {"setmaxnreg", Op::nothing},
 };
 

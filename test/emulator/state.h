@@ -54,6 +54,7 @@ struct Thread {
     std::uint64_t from;
     std::size_t bytes;
     std::size_t valid;
+    bool behind_launch;
   };
   std::vector<Copy> copies;
   std::deque<std::vector<Copy>> copy_groups;
@@ -128,6 +129,7 @@ struct Transfer {
   std::uint64_t barrier;  // that hears of them
   std::optional<Box> box;
   std::array<std::uint32_t, 4> values;  // where there is no box
+  bool behind_launch;                   // known to who started it
 };
 
 inline Warp& warp_of(Thread& thread) {
