@@ -292,7 +292,7 @@ const std::vector<Broken>& all_broken() {
        161,
        0,
        {"  if (!__syncthreads_or(last)) return false;\n", ""},
-       ""},
+       "no barrier is between"},
       {"gemv: sums are read before they are there",
        kGemv,
        tf32,

@@ -120,11 +120,11 @@ std::vector<float> emulate(const emulator::Program& program, const Config& confi
 
   emulator::GlobalMemory memory;
   using Use = emulator::GlobalMemory::Use;
-  a.give_to(memory, Use::from_launch_ahead);
-  b.give_to(memory, Use::input);
-  if (is_gated(p)) up.give_to(memory, Use::input);
-  c.give_to(memory, Use::output);
-  if (needed > 0) workspace.give_to(memory, Use::from_launch_ahead);
+  a.give_to(memory, Use{.from_launch_ahead = true});
+  b.give_to(memory, Use{});
+  if (is_gated(p)) up.give_to(memory, Use{});
+  c.give_to(memory, Use{.written = true});
+  if (needed > 0) workspace.give_to(memory, Use{.written = true, .from_launch_ahead = true});
   const LaunchPlan plan = config.kernel->launch_plan(
       config, problem, device,
       {a.address(), b.address(), c.address(), workspace.address(), up.address(), 0, link}, max_sms);

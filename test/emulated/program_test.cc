@@ -41,7 +41,7 @@ std::vector<std::uint32_t> run(const std::string& body, std::size_t words, unsig
   const auto address = reinterpret_cast<std::uint64_t>(out.data());
   std::memcpy(plan.params.data(), &address, sizeof(address));
   emulator::GlobalMemory memory;
-  memory.add(address, words * 4, emulator::GlobalMemory::Use::output);
+  memory.add(address, words * 4, {.written = true});
   emulator::run(emulator::parse_ptx(text), plan, memory, seed);
   return out;
 }

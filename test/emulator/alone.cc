@@ -86,7 +86,11 @@ std::byte* Launch::memory_at(Thread& t, const Instruction& i, std::uint64_t addr
       break;
     }
     case Space::global:
-      memory_.check(address, bytes, writes, actor_of(t).behind_launch());
+      if (i.acquires) {  // a word by which others are waited for
+        memory_.check(address, bytes, writes, actor_of(t).behind_launch());
+      } else {
+        memory_.access(address, bytes, writes, actor_of(t));
+      }
   }
   return reinterpret_cast<std::byte*>(address);
 }
@@ -107,6 +111,7 @@ void Launch::load(Thread& t, const Instruction& i) {
     }
     t.registers[operand(i, e).slot] = bits;
   }
+  if (i.acquires) hear(warp_of(t).clocks, memory_.released(address));
   polls_ = i.acquires;
 }
 
@@ -128,7 +133,12 @@ void Launch::store(Thread& t, const Instruction& i) {
 
 void Launch::add_atomic(Thread& t, const Instruction& i) {
   const int first = i.operands - 2;
-  std::byte* at = memory_at(t, i, value(t, i, first), 4, /*writes=*/true);
+  const std::uint64_t address = value(t, i, first);
+  Warp& warp = warp_of(t);
+  memory_.check(address, 4, /*writes=*/true, actor_of(t).behind_launch());
+  if (i.acquires) hear(warp.clocks, memory_.released(address));
+  if (i.releases) tell(warp, memory_.released(address));
+  auto* at = reinterpret_cast<std::byte*>(address);
   std::uint32_t before;
   std::memcpy(&before, at, 4);
   const std::uint32_t after = before + static_cast<std::uint32_t>(value(t, i, first + 1));
@@ -187,8 +197,7 @@ void Launch::box_store(Thread& t, const Instruction& i) {
   const Box box{map_at(value(t, i, 0)), whole(t, i, 1), whole(t, i, 2), from};
   box.check_store();
   const Actor actor = actor_of(t);
-  box.store(t.block->shared.begin_async_read(from, box.bytes(), actor), memory_,
-            actor.behind_launch());
+  box.store(t.block->shared.begin_async_read(from, box.bytes(), actor), memory_, actor);
   t.boxes.push_back({from, box.bytes()});
 }
 

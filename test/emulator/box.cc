@@ -71,7 +71,7 @@ void Box::check_store() const {
   }
 }
 
-void Box::load(std::byte* target, const GlobalMemory& memory, bool behind_launch) const {
+void Box::load(std::byte* target, GlobalMemory& memory, bool behind_launch) const {
   const auto element = static_cast<std::size_t>(storage_bytes(map->element));
   for_each_piece(
       *this, element,
@@ -86,12 +86,12 @@ void Box::load(std::byte* target, const GlobalMemory& memory, bool behind_launch
       });
 }
 
-void Box::store(const std::byte* source, const GlobalMemory& memory, bool behind_launch) const {
+void Box::store(const std::byte* source, GlobalMemory& memory, const Actor& actor) const {
   const auto element = static_cast<std::size_t>(storage_bytes(map->element));
   for_each_piece(*this, element,
                  [&](bool inside, std::uint64_t address, std::size_t place, std::int64_t) {
                    if (!inside) return;
-                   memory.check(address, kPiece, true, behind_launch);
+                   memory.access(address, kPiece, true, actor);
                    std::memcpy(reinterpret_cast<void*>(address), source + place, kPiece);
                  });
 }

@@ -22,8 +22,8 @@ struct Box {
   void check_load() const;
   void check_store() const;
   // `target`: the first byte of the box in a block's shared memory.
-  void load(std::byte* target, const GlobalMemory& memory, bool behind_launch) const;
-  void store(const std::byte* source, const GlobalMemory& memory, bool behind_launch) const;
+  void load(std::byte* target, GlobalMemory& memory, bool behind_launch) const;
+  void store(const std::byte* source, GlobalMemory& memory, const Actor& actor) const;
 };
 
 }  // namespace autotune::emulator

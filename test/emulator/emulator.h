@@ -1,13 +1,13 @@
 // Runs a launch of a kernel on the CPU, thread by thread, in an order that a seed decides: any
 // thread may be far ahead of any other, and a copy may take any time. What a GPU would permit to
-// go wrong then is found: a wait that never ends; shared memory that is used while a copy or a
-// matrix instruction is still at it, or by two warps without a barrier between them, or
+// go wrong then is found: a wait that never ends; memory that two warps use without a barrier
+// between them; shared memory that is used while a copy or a matrix instruction is still at it, or
 // asynchronously without a fence; what a launch ahead writes and has not written yet; accesses out
-// of bounds or not aligned; a warp that is not
-// together where it must be; barriers that are miscounted or belong to a block that has ended.
+// of bounds or not aligned; a warp that is not together where it must be; barriers that are
+// miscounted or belong to a block that has ended.
 //
-// Not modelled: in what order other blocks see plain writes to global memory (here: at once), the
-// rounding of tensor cores and of approximate functions, registers, time.
+// Not modelled: the rounding of tensor cores and of approximate functions; accumulators that are
+// used before a matrix instruction has ended; registers; time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,6 @@
 namespace autotune::emulator {
 
 // Throws a Fault with the block, the thread and the line of PTX.
-void run(const Program& program, const LaunchPlan& plan, const GlobalMemory& memory,
-         std::uint64_t seed);
+void run(const Program& program, const LaunchPlan& plan, GlobalMemory& memory, std::uint64_t seed);
 
 }  // namespace autotune::emulator

@@ -19,7 +19,7 @@ bool is_together(Op op) { return op >= Op::block_wait && op <= Op::group_wait; }
 
 }  // namespace
 
-Launch::Launch(const Program& program, const LaunchPlan& plan, const GlobalMemory& memory,
+Launch::Launch(const Program& program, const LaunchPlan& plan, GlobalMemory& memory,
                std::uint64_t seed)
     : program_(program),
       plan_(plan),
@@ -72,8 +72,8 @@ std::unique_ptr<Block> Launch::new_block(Cluster& cluster, std::uint32_t index,
   for (std::size_t w = 0; w < block->warps.size(); ++w) {
     block->warps[w].priority = schedule_.chance();
     block->warps[w].first = &block->threads[w * kWarp];
-    block->warps[w].index = static_cast<std::uint16_t>(rank * block->warps.size() + w);
-    block->warps[w].clocks.resize(block->warps.size() * cluster_size_ + 1);
+    block->warps[w].index = static_cast<std::uint16_t>(index * block->warps.size() + w);
+    block->warps[w].clocks.resize(block->warps.size() * plan_.grid[0] + 1);
     block->warps[w].clocks[block->warps[w].index] = 1;
     block->warps[w].clocks.back() = plan_.follows ? 0 : 1;
   }
@@ -185,8 +185,7 @@ void Launch::step(Thread& thread) {
   if (alone(thread, i)) ++thread.at;
 }
 
-void run(const Program& program, const LaunchPlan& plan, const GlobalMemory& memory,
-         std::uint64_t seed) {
+void run(const Program& program, const LaunchPlan& plan, GlobalMemory& memory, std::uint64_t seed) {
   Launch(program, plan, memory, seed).run();
 }
 

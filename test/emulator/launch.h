@@ -18,8 +18,7 @@ namespace autotune::emulator {
 
 class Launch {
  public:
-  Launch(const Program& program, const LaunchPlan& plan, const GlobalMemory& memory,
-         std::uint64_t seed);
+  Launch(const Program& program, const LaunchPlan& plan, GlobalMemory& memory, std::uint64_t seed);
   void run();
 
  private:
@@ -93,7 +92,7 @@ class Launch {
 
   const Program& program_;
   const LaunchPlan& plan_;
-  const GlobalMemory& memory_;
+  GlobalMemory& memory_;
   Schedule schedule_;
   alignas(64) decltype(LaunchPlan::params) params_;
   std::size_t cluster_size_;

@@ -8,26 +8,37 @@
 
 namespace autotune::emulator {
 
-void GlobalMemory::add(std::uint64_t address, std::size_t bytes, Use use) {
-  ranges_.push_back({address, address + bytes, use});
+namespace {
+
+constexpr std::size_t kElement = 2;  // bytes of which global memory knows who used them
+
+// Puts `event` in place of an earlier one of its warp, or of one that is known to the actor, or of
+// any.
+template <std::size_t kCount>
+void remember(std::array<Event, kCount>& events, const Actor& actor) {
+  const auto place = std::find_if(events.begin(), events.end() - 1, [&actor](const Event& each) {
+    return each.warp == actor.warp || each.known_to(actor);
+  });
+  *place = {actor.time(), actor.warp};
 }
 
-void GlobalMemory::check(std::uint64_t address, std::size_t bytes, bool writes,
-                         bool behind_launch) const {
-  if (address % bytes != 0) {
-    throw Fault(fmt::format("{} bytes of global memory that begin {} behind a multiple of that",
-                            bytes, address % bytes));
-  }
-  for (const Range& range : ranges_) {
-    if (address < range.begin || address + bytes > range.end) continue;
-    if (writes && range.use == Use::input) throw Fault("an input is written");
-    if (range.use == Use::from_launch_ahead && !behind_launch) {
-      throw Fault("what the launch ahead may still be at work on is used");
-    }
-    return;
-  }
+template <std::size_t kCount>
+bool all_known(const std::array<Event, kCount>& events, const Actor& actor) {
+  return std::all_of(events.begin(), events.end(),
+                     [&actor](const Event& each) { return each.known_to(actor); });
+}
+
+}  // namespace
+
+void GlobalMemory::add(std::uint64_t address, std::size_t bytes, Use use) {
+  ranges_.push_back({address, address + bytes, use, {}});
+  if (use.written) ranges_.back().elements.resize((bytes + kElement - 1) / kElement);
+}
+
+GlobalMemory::Range& GlobalMemory::range_of(std::uint64_t address, std::size_t bytes) {
   std::string near;
-  for (const Range& range : ranges_) {
+  for (Range& range : ranges_) {
+    if (address >= range.begin && address + bytes <= range.end) return range;
     if (address >= range.begin && address - range.end < 65536) {
       near = fmt::format(", {} behind the end of a matrix", address - range.end);
     } else if (address < range.begin && range.begin - address < 65536) {
@@ -35,6 +46,41 @@ void GlobalMemory::check(std::uint64_t address, std::size_t bytes, bool writes,
     }
   }
   throw Fault(fmt::format("{} bytes of global memory that nobody gave{}", bytes, near));
+}
+
+void GlobalMemory::check(std::uint64_t address, std::size_t bytes, bool writes,
+                         bool behind_launch) {
+  if (address % bytes != 0) {
+    throw Fault(fmt::format("{} bytes of global memory that begin {} behind a multiple of that",
+                            bytes, address % bytes));
+  }
+  const Use use = range_of(address, bytes).use;
+  if (writes && !use.written) throw Fault("an input is written");
+  if (use.from_launch_ahead && !behind_launch) {
+    throw Fault("what the launch ahead may still be at work on is used");
+  }
+}
+
+void GlobalMemory::access(std::uint64_t address, std::size_t bytes, bool writes,
+                          const Actor& actor) {
+  check(address, bytes, writes, actor.behind_launch());
+  Range& range = range_of(address, bytes);
+  if (range.elements.empty()) return;
+  const std::uint64_t first = (address - range.begin) / kElement;
+  for (std::uint64_t e = first; e < first + (bytes + kElement - 1) / kElement; ++e) {
+    Element& element = range.elements[e];
+    if (!element.written.known_to(actor) || (writes && !all_known(element.read, actor))) {
+      throw Fault(
+          fmt::format("global memory is {}, and no barrier is between that and what "
+                      "another warp did there",
+                      writes ? "written" : "read"));
+    }
+    if (writes) {
+      element = {{actor.time(), actor.warp}, {}};
+    } else {
+      remember(element.read, actor);
+    }
+  }
 }
 
 SharedMemory::SharedMemory(std::size_t bytes)
@@ -72,11 +118,7 @@ const std::byte* SharedMemory::read(std::uint64_t address, std::size_t bytes, co
     if (!word.written.known_to(actor)) {
       conflict("read, and no barrier is between that and another warp's write", address);
     }
-    // In place of its own earlier one, or of one that it has heard of, or of any.
-    const auto place = std::find_if(word.read.begin(), word.read.end() - 1, [&](const Event& each) {
-      return each.warp == actor.warp || each.known_to(actor);
-    });
-    *place = {actor.time(), actor.warp};
+    remember(word.read, actor);
   }
   return at(address);
 }
@@ -105,10 +147,8 @@ void SharedMemory::check_order(const Word& word, const Actor& actor, std::uint64
   if (!word.written.known_to(actor)) {
     conflict("written, and no barrier is between that and another warp's write", address);
   }
-  for (const Event& each : word.read) {
-    if (!each.known_to(actor)) {
-      conflict("written, and no barrier is between that and another warp's read", address);
-    }
+  if (!all_known(word.read, actor)) {
+    conflict("written, and no barrier is between that and another warp's read", address);
   }
 }
 

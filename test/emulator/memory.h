@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -15,22 +16,38 @@ namespace autotune::emulator {
 // Where a block's shared memory begins: not at 0, which stays an address that nobody may use.
 inline constexpr std::uint64_t kSharedBase = 1024;
 
-// What a launch may read and write of this process. Addresses are pointers.
+// What a launch may read and write of this process. Addresses are pointers. Of what it may write it
+// knows for every two bytes which warps used them last, as SharedMemory does.
 class GlobalMemory {
  public:
-  enum class Use : std::uint8_t { input, output, from_launch_ahead };
+  struct Use {
+    bool written = false;            // else read only
+    bool from_launch_ahead = false;  // which may still be at work there
+  };
   void add(std::uint64_t address, std::size_t bytes, Use use);
-  // Faults where an access leaves what was added, is not aligned to its size or must not write, or
-  // comes while the launch ahead may still be at work there.
-  void check(std::uint64_t address, std::size_t bytes, bool writes, bool behind_launch) const;
+  // Faults where an access leaves what was added, is not aligned to its size, must not write or
+  // comes before the launch ahead is known to have ended.
+  void check(std::uint64_t address, std::size_t bytes, bool writes, bool behind_launch);
+  // The same, and where another warp used it and no barrier is between.
+  void access(std::uint64_t address, std::size_t bytes, bool writes, const Actor& actor);
+  // What those knew that released a word, for those that acquire it.
+  Clocks& released(std::uint64_t address) { return released_[address]; }
 
  private:
+  struct Element {
+    Event written;
+    std::array<Event, 2> read;  // the last of them
+  };
   struct Range {
     std::uint64_t begin;
     std::uint64_t end;
     Use use;
+    std::vector<Element> elements;
   };
+  Range& range_of(std::uint64_t address, std::size_t bytes);
+
   std::vector<Range> ranges_;
+  std::map<std::uint64_t, Clocks> released_;
 };
 
 // A block's shared memory. Beside its bytes it knows, for every word, which copies and matrix

@@ -9,7 +9,7 @@
 
 namespace autotune::emulator {
 
-// For each warp of a cluster, up to which of its times; and behind them all, for the launch ahead,
+// For each warp of the launch, up to which of its times; and behind them all, for the launch ahead,
 // whether it has ended (1) or may still be at work (0).
 using Clocks = std::vector<std::uint32_t>;
 
@@ -18,7 +18,7 @@ inline void hear(Clocks& clocks, const Clocks& others) {
   for (std::size_t w = 0; w < others.size(); ++w) clocks[w] = std::max(clocks[w], others[w]);
 }
 
-// Who touches memory: a thread of the block, in a warp of the cluster, which has heard so much. Its
+// Who touches memory: a thread of the block, in a warp of the launch, which has heard so much. Its
 // own entry is its time.
 struct Actor {
   int thread;

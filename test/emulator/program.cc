@@ -171,7 +171,8 @@ void take_modifiers(std::string_view opcode, Instruction& out) {
     if (part == "v4" || part == "x4") out.count = 4;
     if (part == "trans") out.transposed = true;
     if (part == "multicast::cluster") out.multicast = true;
-    if (part == "acquire") out.acquires = true;
+    if (part == "acquire" || part == "acq_rel") out.acquires = true;
+    if (part == "release" || part == "acq_rel") out.releases = true;
     if (out.op == Op::setp) take_compare(part, out);
     if (out.op == Op::group_multiply && part.starts_with("m64n")) {
       out.columns = std::atoi(std::string(part.substr(4)).c_str());

@@ -64,6 +64,7 @@ struct Instruction {
   bool unordered = false;   // a comparison with a NaN holds
   bool transposed = false;  // load_matrix
   bool multicast = false;   // box_load
+  bool releases = false;    // add_atomic
   bool acquires = false;    // load
   bool unpacks = false;     // mov, of one register into several
   std::uint8_t count = 1;   // elements of a vector, matrices of a load

@@ -66,7 +66,7 @@ struct Warp {
   Thread* first = nullptr;
   int together = 0;         // threads that stand at an instruction of all
   std::uint32_t ready = 0;  // a bit for each that is
-  std::uint16_t index = 0;  // in the cluster
+  std::uint16_t index = 0;  // in the launch
   Clocks clocks;
   double priority = 0;
   // Of its warpgroup's matrix instructions: how many it has run, and groups it has closed.
