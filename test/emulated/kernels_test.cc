@@ -3,9 +3,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "autotune/io/builtin.h"
@@ -33,6 +36,22 @@ struct Job {
   int seeds = 1;
 };
 
+// Each code is compiled once, whatever problems it serves.
+std::shared_ptr<const emulator::Program> program_of(const Job& job) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const emulator::Program>> known;
+  const std::string key =
+      job.device->limits.arch + source_hash(job.config, traits_of(job.problem), *job.device);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+  }
+  auto program = std::make_shared<const emulator::Program>(
+      test::program_of(job.config, job.problem, *job.device));
+  const std::lock_guard lock(mutex);
+  return known.emplace(key, std::move(program)).first->second;
+}
+
 // Empty where each seed's results are right.
 std::string complaint(const Job& job) {
   const std::string name =
@@ -40,10 +59,10 @@ std::string complaint(const Job& job) {
   const test::GivenMatrices given = test::draw(job.problem, 1);
   int seed = 1;
   try {
-    const emulator::Program program = test::program_of(job.config, job.problem, *job.device);
+    const auto program = program_of(job);
     for (; seed <= job.seeds; ++seed) {
       const std::vector<float> results =
-          test::emulate(program, job.config, job.problem, *job.device, given,
+          test::emulate(*program, job.config, job.problem, *job.device, given,
                         static_cast<std::uint64_t>(seed), job.max_sms);
       const std::string wrong = test::difference(job.problem, given, results);
       if (!wrong.empty()) return name + wrong;
