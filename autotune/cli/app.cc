@@ -7,6 +7,7 @@
 
 #include "autotune/cli/command.h"
 #include "autotune/cli/manual.h"
+#include "autotune/cli/open_store.h"
 #include "autotune/cli/target_file.h"
 
 namespace autotune::cli {
@@ -90,12 +91,16 @@ void add_command(CLI::App& app, const Command& command, Options& options) {
   add_options(*sub, command.sets, options);
 }
 
-// All that any command writes to.
+// All that any command writes to, and the cache that no command should write over.
 std::vector<Target> targets_of(const Options& options) {
-  return {
-      {"--cache", options.cache},  {"--output", options.bundle}, {"--output", options.calibration},
-      {"--output", options.sweep}, {"--svg", options.svg},       {"--yaml", options.yaml},
-      {"--json", options.json}};
+  const auto cache = cache_path(options);
+  return {{options.cache.empty() ? "the cache" : "--cache", cache ? cache->string() : ""},
+          {"--output", options.bundle},
+          {"--output", options.calibration},
+          {"--output", options.sweep},
+          {"--svg", options.svg},
+          {"--yaml", options.yaml},
+          {"--json", options.json}};
 }
 
 int run_parsed(const CLI::App& app, const Options& options, const Streams& streams) {

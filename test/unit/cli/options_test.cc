@@ -7,6 +7,7 @@
 #include "autotune/cli/command.h"
 #include "test/support/catch.h"
 #include "test/support/temp_folder.h"
+#include "test/support/tuning.h"
 #include "test/unit/cli/run.h"
 
 using namespace autotune;
@@ -242,6 +243,16 @@ TEST_CASE("what a command writes goes to a file each, which is seen before it be
         {"cache", "export", "--yaml", file, "--json", again}}) {
     check_refused(args, "precious' are the same file; give each its own");
   }
+  // The cache that is opened where none is named, there yet or not, also by a command without one.
+  const test::Setting cache("AUTOTUNE_CACHE", folder / "cache.db");
+  for (const std::vector<std::string>& args :
+       {with("tune", {"--json", folder / "./cache.db"}),
+        with("plan", {"--json", folder / "cache.db"}),
+        {"cache", "list", "--json", folder / "cache.db"},
+        with("bundle", {"--device", "nvidia-h200", "-o", folder / "cache.db"})}) {
+    check_refused(args, "the cache '");
+  }
+  CHECK_FALSE(std::filesystem::exists(folder / "cache.db"));
   CHECK(std::filesystem::file_size(file) == 4);
 }
 
