@@ -204,7 +204,7 @@ Expected<int> run(const Options& options, Output& output) {
   const auto wanted = read_wanted(options);
   if (!wanted) return tl::unexpected(wanted.error());
   if (!options.svg.empty()) {
-    if (const auto may = check_writable("--svg", options.svg); !may) {
+    if (const auto may = check_writable("--svg", options.svg, "<"); !may) {
       return tl::unexpected(may.error());
     }
   }

@@ -41,6 +41,27 @@ bool same_file(const std::string& a, const std::string& b) {
   return !place.empty() && place == place_of(b);
 }
 
+// Where a link leads.
+fs::path target_of(const std::string& file) {
+  std::error_code error;
+  fs::path target = fs::canonical(file, error);
+  return error ? fs::path(file) : target;
+}
+
+// What replace() writes first.
+std::string part_of(const std::string& file) {
+  return fmt::format("{}.part-{}", target_of(file).string(), getpid());
+}
+
+// True for an empty file.
+bool begins_with(const std::string& file, std::string_view beginning) {
+  std::string found(beginning.size(), '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(found.data(), static_cast<std::streamsize>(found.size()));
+  found.resize(static_cast<std::size_t>(stream.gcount()));
+  return found.empty() || found == beginning;
+}
+
 // errno says why not.
 bool written(const std::string& file, std::string_view text) {
   errno = 0;
@@ -53,16 +74,26 @@ bool written(const std::string& file, std::string_view text) {
 }  // namespace
 
 // Opening a pipe and closing it again would be its reader's end.
-Expected<void> check_writable(std::string_view option, const std::string& file) {
+Expected<void> check_writable(std::string_view option, const std::string& file,
+                              std::string_view beginning) {
   if (is_special(file)) return {};
   std::error_code ignored;
   const bool there = fs::exists(file, ignored);
   errno = 0;
   const bool opened = std::ofstream(file, std::ios::binary | std::ios::app).is_open();
   const int reason = errno;
-  if (!there) fs::remove(file, ignored);
-  if (opened) return {};
-  return tl::unexpected(cannot_write(ErrorCode::bad_input, option, file, reason));
+  if (!opened) return tl::unexpected(cannot_write(ErrorCode::bad_input, option, file, reason));
+  if (!there) fs::remove(target_of(file), ignored);
+  if (begins_with(file, beginning)) return {};
+  return fail(ErrorCode::bad_input,
+              fmt::format("{}: '{}' exists and holds something else; it was left alone: remove it, "
+                          "or give another name",
+                          option, file));
+}
+
+Expected<void> check_replaceable(std::string_view option, const std::string& file) {
+  const auto may = check_writable(option, file);
+  return !may || is_special(file) ? may : check_writable(option, part_of(file));
 }
 
 Expected<void> check_apart(const std::vector<Target>& targets) {
@@ -87,13 +118,11 @@ Expected<void> write_over(std::string_view option, const std::string& file, std:
 
 Expected<void> replace(std::string_view option, const std::string& file, std::string_view text) {
   if (is_special(file)) return write_over(option, file, text);
-  std::error_code error;
-  const fs::path linked = fs::canonical(file, error);
-  const std::string target = error ? file : linked.string();  // a link stays one
-  const std::string part = fmt::format("{}.part-{}", target, getpid());
+  const std::string part = part_of(file);
   int reason = 0;
   if (written(part, text)) {
-    fs::rename(part, target, error);
+    std::error_code error;
+    fs::rename(part, target_of(file), error);  // a link stays one
     if (!error) return {};
     reason = error.value();
   } else {

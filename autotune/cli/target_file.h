@@ -9,9 +9,15 @@
 
 namespace autotune::cli {
 
-// Whether the file could be written, to be known before hours of work: bad_input where not. Leaves
-// the file as it is: a run that fails later must not have emptied it.
-Expected<void> check_writable(std::string_view option, const std::string& file);
+// Whether write_over() could write the file, to be known before hours of work: bad_input where not,
+// and where what it holds does not begin as what is to be written will: that is another kind of
+// file, which a slip of the name would destroy. Leaves the file as it is: a run that fails later
+// must not have emptied it.
+Expected<void> check_writable(std::string_view option, const std::string& file,
+                              std::string_view beginning = "");
+
+// The same for replace(), which needs room for a second file beside the first; whatever that holds.
+Expected<void> check_replaceable(std::string_view option, const std::string& file);
 
 // A place that a command writes to, and the option that names it.
 struct Target {

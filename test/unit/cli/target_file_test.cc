@@ -31,6 +31,10 @@ TEST_CASE("asking whether a file can be written leaves it as it is") {
   CHECK(cli::check_writable("--json", folder / "new"));
   CHECK_FALSE(std::filesystem::exists(folder / "new"));
   CHECK(cli::check_writable("--json", "/dev/null"));
+  std::filesystem::create_symlink("new", folder / "link");
+  CHECK(cli::check_writable("--json", folder / "link"));
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
 
   const auto nowhere = cli::check_writable("--json", folder / "none/new");
   REQUIRE_FALSE(nowhere);
@@ -40,6 +44,41 @@ TEST_CASE("asking whether a file can be written leaves it as it is") {
   const auto itself = cli::check_writable("--json", folder.str());
   REQUIRE_FALSE(itself);
   CHECK(contains(itself.error().message, "directory"));
+}
+
+TEST_CASE("another kind of file is not written over") {
+  const TempFolder folder;
+  for (const std::string text : {"old", "", "{", "{\"schema\": 1}", "SQLite format 3"}) {
+    INFO(text);
+    std::ofstream(folder / "file") << text;
+    const auto may = cli::check_writable("--json", folder / "file", "{");
+    CHECK(text_of(folder / "file") == text);
+    CHECK(bool(may) == (text.empty() || text[0] == '{'));
+    if (!may) CHECK(contains(may.error().message, "holds something else; it was left alone"));
+  }
+  CHECK(cli::check_writable("--json", folder / "new", "{"));
+
+  // What a command reads, say.
+  std::ofstream(folder / "space.yaml") << "family: gemm\n";
+  const test::Ran ran = test::run({"devices", "--json", folder / "space.yaml"});
+  CHECK(ran.code == 2);
+  CHECK(ran.out.empty());
+  CHECK(text_of(folder / "space.yaml") == "family: gemm\n");
+}
+
+TEST_CASE("what is to be replaced needs room for another file beside it") {
+  const TempFolder folder;
+  const std::filesystem::path longest = folder / std::string(255, 'x');
+  std::ofstream(longest) << "old";
+  CHECK(cli::check_writable("--output", longest));
+  CHECK_FALSE(cli::check_replaceable("--output", longest));
+  CHECK_FALSE(cli::replace("--output", longest, "new"));
+  CHECK(text_of(longest) == "old");
+  CHECK(cli::check_replaceable("--output", folder / "new"));
+  CHECK(cli::check_replaceable("--output", "/dev/null"));
+  CHECK_FALSE(cli::check_replaceable("--output", folder / "none/new"));
+  CHECK_FALSE(cli::check_replaceable("--output", folder.str()));
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
 }
 
 TEST_CASE("files are told apart however they are spelled") {
