@@ -41,6 +41,10 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
   }
   Data data;
   for (const std::string& path : options.calibration_data) {
+    // Results are JSON as well.
+    if (auto apart = check_apart({{"--data", path}, {"--json", options.json}}); !apart) {
+      return tl::unexpected(apart.error());
+    }
     auto read = tune::read_observations(path, device);
     if (!read) return tl::unexpected(read.error());
     for (search::MeasuredConfig& each : *read) {
@@ -111,21 +115,42 @@ std::string section_of(const io::CalibrateJson& result) {
   return io::model_text(result.model, comment + "\n");
 }
 
-// A file that is there keeps everything but its model section.
-Expected<void> write_section(const std::filesystem::path& path, const std::string& section) {
-  std::string text = section;
+// What is in the file that the section is written to; refused where that describes no GPU, for a
+// slip of the name would destroy it. A file of an earlier section alone is as good as none.
+Expected<std::string> read_target(const std::string& file) {
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
-    const auto before = io::read_file(path);
-    if (!before) return tl::unexpected(before.error());
-    text = io::with_model(*before, section);
-  }
-  return replace("--output", path.string(), text);
+  if (!std::filesystem::exists(file, ignored)) return "";
+  auto text = io::read_file(file);
+  if (!text) return text;
+  const bool other = io::with_model(*text, "").find_first_not_of(" \r\n") != std::string::npos;
+  const auto device = io::load_gpu(file);
+  if (!other || device) return text;
+  return fail(ErrorCode::bad_input,
+              fmt::format("--output: '{}' exists and describes no GPU; it was left alone: {}", file,
+                          device.error().message));
+}
+
+// Whether the section could be written, to be known before the fit.
+Expected<void> check_target(const std::string& file) {
+  if (file.empty()) return {};
+  if (const auto may = check_replaceable("--output", file); !may) return may;
+  const auto text = read_target(file);
+  return text ? Expected<void>() : tl::unexpected(text.error());
+}
+
+// A file that is there keeps everything but its model section.
+Expected<void> write_section(const std::string& file, const std::string& section) {
+  const auto before = read_target(file);
+  if (!before) return tl::unexpected(before.error());
+  return replace("--output", file, io::with_model(*before, section));
 }
 
 Expected<int> run(const Options& options, Output& output) {
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
+  if (const auto may = check_target(options.calibration); !may) {
+    return tl::unexpected(may.error());
+  }
   const auto data = read_data(options, device->spec);
   if (!data) return tl::unexpected(data.error());
   const auto result = calibrate(*data, device->spec);

@@ -66,6 +66,9 @@ TEST_CASE("winners measured on an H200 give a model section that is nearer to th
   const auto text = io::read_file(file);
   REQUIRE(text);
   CHECK(contains(*text, "model:\n  launch_us:"));
+  // The section alone is written anew as well.
+  CHECK(run(calibrate({"--data", kData + "tune_gemm.json", "-o", file})).code == 0);
+  CHECK(io::read_file(file).value_or(*text) != *text);
 }
 
 TEST_CASE("a cache's trials are fitted, and the GPU's own file takes the section") {
@@ -105,4 +108,24 @@ TEST_CASE("calibrate without usable data says what to do") {
       run({"calibrate", "--device", "nvidia-b200", "--data", kData + "tune_gemm.json"});
   CHECK(other.code == 2);
   CHECK(contains(other.err, "measured on NVIDIA H200"));
+}
+
+TEST_CASE("calibrate knows before the fit that it must not or cannot write its section") {
+  const TempFolder folder;
+  { const cache::Store precious = test::open_store(folder); }
+  std::ofstream(folder / "space.yaml") << "family: gemm\n";
+  std::filesystem::copy_file(kData + "tune_gemm.json", folder / "tune.json");
+  for (const char* name : {"cache.db", "space.yaml", "tune.json", "none/model.yaml"}) {
+    const std::string file = folder / name;
+    const auto before = io::read_file(file);
+    const Ran ran = run(calibrate({"--data", "/no/such/data", "-o", file}));
+    INFO(ran.err);
+    CHECK(ran.code == 2);
+    CHECK(contains(ran.err, "--output: "));
+    CHECK(contains(ran.err, name));
+    CHECK(io::read_file(file).value_or("") == before.value_or(""));
+  }
+  const Ran ran = run(calibrate({"--data", folder / "tune.json", "--json", folder / "tune.json"}));
+  CHECK(ran.code == 2);
+  CHECK(contains(ran.err, "are the same file"));
 }
