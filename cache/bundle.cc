@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -165,13 +166,30 @@ Expected<Bundle> Bundle::create(const BundleInfo& info) {
   return Bundle(info, Store(std::move(impl)));
 }
 
+Expected<void> Bundle::check_place(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return {};
+  if (fs::is_regular_file(file, ignored)) {
+    std::string mark(kMark.size(), '\0');
+    std::ifstream stream(file, std::ios::binary);
+    stream.read(mark.data(), static_cast<std::streamsize>(mark.size()));
+    if (mark == kMark || fs::file_size(file, ignored) == 0) return {};
+  }
+  return fail(ErrorCode::bad_input, fmt::format("{} exists and is no bundle; it was left alone: "
+                                                "remove it, or give another name",
+                                                file.string()));
+}
+
 Expected<void> Bundle::write(const fs::path& file) const {
   const auto image = store_.impl_->db->image();
   if (!image) return tl::unexpected(image.error());
+  std::error_code unlinked;
+  fs::path target = fs::canonical(file, unlinked);  // a link stays one
+  if (unlinked) target = file;
   const auto beside =
-      write_beside(file, fmt::format("{}{}\n{}", first_line(), sha256_hex(*image), *image));
+      write_beside(target, fmt::format("{}{}\n{}", first_line(), sha256_hex(*image), *image));
   if (!beside) return tl::unexpected(beside.error());
-  if (rename(beside->c_str(), file.c_str()) == 0) return {};
+  if (rename(beside->c_str(), target.c_str()) == 0) return {};
   auto error = io_failure(file, "written");
   unlink(beside->c_str());
   return error;

@@ -29,6 +29,9 @@ class Bundle {
  public:
   // An empty one in memory, to be filled through store().
   static Expected<Bundle> create(const BundleInfo& info);
+  // Whether write() may replace what is there: bad_input where that is neither a bundle, of any
+  // format and in any state, nor an empty file.
+  static Expected<void> check_place(const std::filesystem::path& file);
   // Publishes it by rename: a reader of `file` sees the old or the new one. io_failed.
   Expected<void> write(const std::filesystem::path& file) const;
 

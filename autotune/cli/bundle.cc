@@ -11,6 +11,7 @@
 #include "autotune/cli/device_choice.h"
 #include "autotune/cli/open_store.h"
 #include "autotune/cli/request.h"
+#include "autotune/cli/target_file.h"
 #include "autotune/cli/text.h"
 #include "autotune/io/json.h"
 #include "autotune/lookup/bundle_maker.h"
@@ -56,12 +57,10 @@ void warn_of_untuned(const lookup::MadeBundle& made, Output& output) {
 }
 
 // Before anything is compiled for it.
-Expected<void> check_folder(const std::string& file) {
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  std::error_code ignored;
-  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return {};
-  return fail(ErrorCode::bad_input,
-              fmt::format("bundle: --output: there is no folder {}", folder.string()));
+Expected<void> check_target(const std::string& file) {
+  const auto may = cache::Bundle::check_place(file);
+  if (!may) return fail(may.error().code, "--output: " + may.error().message);
+  return check_replaceable("--output", file);
 }
 
 Expected<int> run(const Options& options, Output& output) {
@@ -72,7 +71,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
-  if (auto there = check_folder(options.bundle); !there) return tl::unexpected(there.error());
+  if (const auto may = check_target(options.bundle); !may) return tl::unexpected(may.error());
   const auto store = open_store(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
 

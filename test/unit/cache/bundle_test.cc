@@ -127,6 +127,24 @@ TEST_CASE("what is no bundle is said to be none") {
   CHECK(refusal(folder / "newer") == ErrorCode::foreign_file);
 }
 
+TEST_CASE("a bundle takes the place of a bundle or of an empty file") {
+  const TempFolder folder;
+  write_sample(folder / "b");
+  CHECK(Bundle::check_place(folder / "b").has_value());
+  write_bytes(folder / "b", "autotune bundle 999\n damaged");
+  CHECK(Bundle::check_place(folder / "b").has_value());
+  CHECK(Bundle::check_place(folder / "missing").has_value());
+  write_bytes(folder / "b", "");
+  CHECK(Bundle::check_place(folder / "b").has_value());
+
+  write_bytes(folder / "b", "x");
+  CHECK(Bundle::check_place(folder / "b").error().code == ErrorCode::bad_input);
+  write_bytes(folder / "b", "a letter that is longer than a bundle's mark");
+  CHECK_FALSE(Bundle::check_place(folder / "b").has_value());
+  CHECK_FALSE(Bundle::check_place(folder.path()).has_value());
+  CHECK_FALSE(Bundle::check_place("/dev/null").has_value());
+}
+
 TEST_CASE("an image that is a database of something else is damaged") {
   for (const std::string& image : {std::string("x"), std::string(4096, 'S')}) {
     const auto bundle = Bundle::of_image(image, "some.bundle");
@@ -153,7 +171,9 @@ TEST_CASE("a bundle is published as a whole over an older one") {
   info.suite = "thin";
   const auto made = Bundle::create(info);
   REQUIRE(made.has_value());
-  REQUIRE(made->write(folder / "b").has_value());
+  fs::create_symlink("b", folder / "link");
+  REQUIRE(made->write(folder / "link").has_value());
+  CHECK(fs::is_symlink(folder / "link"));
   CHECK(Bundle::open(folder / "b")->info().suite == "thin");
   // What was opened before is not touched by it.
   CHECK(old->store().known_winners("gemm")->size() == 2);

@@ -217,9 +217,20 @@ TEST_CASE("a completion offers every family") {
 }
 
 TEST_CASE("a bundle needs a file to be written to") {
-  check_refused({"bundle", "--suite", "gemm", "--device", "nvidia-h200"}, "--output");
-  check_refused({"bundle", "--suite", "gemm", "--device", "nvidia-h200", "-o", "/no/such/folder/x"},
-                "there is no folder /no/such/folder");
+  const test::TempFolder folder;
+  std::ofstream(folder / "letter") << "Dear Sir or Madam";
+  const std::vector<std::string> bundle = {"bundle", "--suite", "gemm", "--device", "nvidia-h200"};
+  const auto to = [&](const std::string& file) {
+    std::vector<std::string> args = bundle;
+    args.insert(args.end(), {"-o", file});
+    return args;
+  };
+  check_refused(bundle, "--output");
+  check_refused(to("/no/such/folder/x"), "cannot write '/no/such/folder/x': No such file");
+  check_refused(to(folder / std::string(255, 'x')), "File name too long");
+  check_refused(to(folder / "letter"), "letter exists and is no bundle; it was left alone");
+  check_refused(to("/dev/null"), "/dev/null exists and is no bundle");
+  CHECK(std::filesystem::file_size(folder / "letter") == 17);
 }
 
 TEST_CASE("what a command writes goes to a file each, which is seen before it begins") {
