@@ -18,7 +18,7 @@ namespace autotune::tune {
 
 struct TuneOptions {
   double budget_seconds = 0;    // 0: until the strategy is done
-  std::int64_t max_trials = 0;  // measured configs; 0: no bound
+  std::int64_t max_trials = 0;  // configs tried, whatever comes of them; 0: no bound
   std::string strategy = "model";
   std::size_t patience = 0;  // as StrategyOptions has it
   int jobs = 0;              // compile workers; 0: one per core
