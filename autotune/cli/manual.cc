@@ -119,25 +119,28 @@ std::string bash_completion(CLI::App& app) {
     names.push_back(command->get_name());
     std::vector<std::string> all;
     std::vector<std::string> with_file;
+    std::vector<std::string> with_folder;
     std::vector<std::string> with_value;
     for (const CLI::Option* option : options_of(*command)) {
       for (const std::string& flag : flags_of(*option)) {
         all.push_back(flag);
         if (!takes_value(*option)) continue;
-        const bool file = option->get_type_name().find("FILE") != std::string::npos;
-        (file ? with_file : with_value).push_back(flag);
+        const std::string value = option->get_type_name();
+        const bool file = value.find("FILE") != std::string::npos;
+        (file ? with_file : value == "FOLDER" ? with_folder : with_value).push_back(flag);
       }
     }
     cases += fmt::format(
-        "    {})\n      options=\"{}\"\n      files=\" {} \"\n      values=\" {} \"\n"
-        "      words=\"{}\"\n      ;;\n",
+        "    {})\n      options=\"{}\"\n      files=\" {} \"\n      folders=\" {} \"\n"
+        "      values=\" {} \"\n      words=\"{}\"\n      ;;\n",
         command->get_name(), fmt::join(all, " "), fmt::join(with_file, " "),
-        fmt::join(with_value, " "), fmt::join(first_arguments(*command), " "));
+        fmt::join(with_folder, " "), fmt::join(with_value, " "),
+        fmt::join(first_arguments(*command), " "));
   }
   return fmt::format(R"(# bash completion of autotune, made from its options.
 _autotune() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}
-  local options files values words
+  local options files folders values words
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{} --help --version" -- "$current"))
@@ -148,6 +151,8 @@ _autotune() {{
   esac
   if [[ $files == *" $before "* ]]; then
     COMPREPLY=($(compgen -f -- "$current"))
+  elif [[ $folders == *" $before "* ]]; then
+    COMPREPLY=($(compgen -d -- "$current"))
   elif [[ $values == *" $before "* ]]; then
     return
   elif [[ $current == -* ]]; then

@@ -1,4 +1,5 @@
-// The built executable, as a shell sees it: exit codes and what goes to which stream.
+// Commands, the built executable above all, as a shell sees them: exit codes and what goes to which
+// stream.
 #pragma once
 
 #include <stdio.h>
@@ -26,13 +27,11 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// `environment`: what stands before the command ("NAME=value ...").
-inline Ran shell(const std::string& arguments, const std::string& environment = "") {
+inline Ran run_command(const std::string& command) {
   std::string err = (std::filesystem::temp_directory_path() / "autotune_err_XXXXXX").string();
   close(mkstemp(err.data()));
-  const std::string command = environment + " " AUTOTUNE_BINARY " " + arguments + " 2>" + err;
   Ran ran;
-  FILE* pipe = popen(command.c_str(), "r");
+  FILE* pipe = popen((command + " 2>" + err).c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::array<char, 4096> buffer;
   for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
@@ -44,6 +43,11 @@ inline Ran shell(const std::string& arguments, const std::string& environment = 
   ran.err.assign(std::istreambuf_iterator<char>(file), {});
   std::filesystem::remove(err);
   return ran;
+}
+
+// The program. `environment`: what stands before the command ("NAME=value ...").
+inline Ran shell(const std::string& arguments, const std::string& environment = "") {
+  return run_command(environment + " " AUTOTUNE_BINARY " " + arguments);
 }
 
 }  // namespace autotune::test

@@ -216,6 +216,24 @@ TEST_CASE("a completion offers every family") {
   CHECK(contains(ran.out, "words=\"gemm geglu geglu_mlp\""));
 }
 
+TEST_CASE("a completion offers files and folders where they are asked for") {
+  const test::TempFolder folder;
+  std::ofstream(folder / "some.yaml");
+  std::filesystem::create_directory(folder / "some.data");
+  std::ofstream(folder / "completion") << test::run({"--bash-completion"}).out;
+  const auto offered = [&](const std::string& words) {
+    return test::run_command("cd " + folder.str() + " && bash -c '. ./completion; COMP_WORDS=(" +
+                             words +
+                             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _autotune; "
+                             "echo ${COMPREPLY[@]}'")
+        .out;
+  };
+  CHECK(offered("autotune sweep -o some") == "some.data\n");
+  CHECK(offered("autotune sweep --space some") == "some.data some.yaml\n");
+  CHECK(offered("autotune sweep --trials some") == "\n");
+  CHECK(offered("autotune sweep --outp") == "--output\n");
+}
+
 TEST_CASE("a bundle needs a file to be written to") {
   const test::TempFolder folder;
   std::ofstream(folder / "letter") << "Dear Sir or Madam";
