@@ -37,6 +37,8 @@ struct SuiteOverrides {
 // `origin` names the text in messages ("configs/suites/gemm.yaml").
 Expected<Suite> parse_suite(std::string_view text, const std::string& origin,
                             const SuiteOverrides& overrides);
+// A parameter known at run time only that a kernel's values leave out takes its fallback: a file
+// from before the kernel gained it stays a whole one.
 Expected<search::Space> parse_space(std::string_view text, const std::string& origin);
 Expected<std::vector<ArchLimits>> parse_compute_capabilities(std::string_view text,
                                                              const std::string& origin);

@@ -15,6 +15,10 @@ constexpr std::int64_t kMaxOrders = 1000;  // of each code, by parameters known 
 
 search::ParameterRange read_range(YamlMap& map, const Parameter& parameter) {
   search::ParameterRange range{std::string(parameter.name), {}};
+  if (parameter.run_time && !map.has(parameter.name)) {
+    range.values.push_back(parameter.fallback);
+    return range;
+  }
   for (const std::int64_t value : map.integers(parameter.name, parameter.lo, parameter.hi)) {
     range.values.push_back(static_cast<std::int32_t>(value));
   }

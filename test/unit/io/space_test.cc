@@ -74,6 +74,21 @@ TEST_CASE("a space may hold some of the kernels, its parameters in any order") {
   CHECK(space->origin == "s.yaml");
 }
 
+TEST_CASE("a parameter known at run time only may be left out, any other may not") {
+  for (const Parameter& each : kernel("mma").parameters()) {
+    INFO(each.name);
+    const auto space = parse_space(mma_space(std::string(each.name)), "s.yaml");
+    REQUIRE(space.has_value() == each.run_time);
+    if (!space) continue;
+    const auto given = parse_space(mma_space(), "s.yaml");
+    REQUIRE(given);
+    for (std::size_t i = 0; i < given->kernels[0].parameters.size(); ++i) {
+      CHECK(space->kernels[0].parameters[i].name == given->kernels[0].parameters[i].name);
+      CHECK(space->kernels[0].parameters[i].values == given->kernels[0].parameters[i].values);
+    }
+  }
+}
+
 TEST_CASE("mistakes in a space name file and line") {
   CHECK_THAT(error_of(mma_space("stages", "")), HasText("kernel mma lacks the key 'stages'"));
   CHECK(error_of(mma_space("", "", "    depth: [1]\n"))
