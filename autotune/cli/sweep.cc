@@ -16,6 +16,7 @@
 #include "autotune/cli/open_store.h"
 #include "autotune/cli/request.h"
 #include "autotune/cli/status_line.h"
+#include "autotune/cli/target_file.h"
 #include "autotune/cli/text.h"
 #include "autotune/io/json.h"
 #include "autotune/io/sweep.h"
@@ -109,13 +110,14 @@ class SweepFile {
   Expected<void> write(const io::Sweep& sweep, const io::SweepRow* row) {
     if (row == nullptr) {
       // The whole of it anew, for a row may have been cut off when the run before was ended.
-      out_.open(path_, std::ios::trunc);
       io::Sweep earlier = sweep;
       earlier.runs.pop_back();
-      out_ << text_.header(earlier);
-      for (const io::SweepRun& run : earlier.runs) out_ << text_.run(run);
-      for (const io::SweepRow& each : earlier.rows) out_ << text_.row(each);
-      out_ << text_.run(sweep.runs.back()) << std::flush;
+      std::string text = text_.header(earlier);
+      for (const io::SweepRun& run : earlier.runs) text += text_.run(run);
+      for (const io::SweepRow& each : earlier.rows) text += text_.row(each);
+      text += text_.run(sweep.runs.back());
+      if (const auto done = replace("--output", path_.string(), text); !done) return done;
+      out_.open(path_, std::ios::app);
     } else {
       out_ << text_.row(*row) << std::flush;
     }

@@ -99,6 +99,29 @@ TEST_CASE("a file that may not grow costs a warning, not the result") {
   CHECK(winners_in(folder / "cache.db") == 0);
 }
 
+TEST_CASE("a sweep that cannot go on leaves what was measured before") {
+  const TempFolder folder;
+  const auto sweep = [&](const std::string& trials, const std::string& before) {
+    return shell("sweep gemm --m 256 --n 256 --k 256 --dtype fp32 --exact-fp32 --jobs 1 --cache " +
+                     (folder / "cache.db").string() + " -o " + (folder / "data").string() +
+                     " --trials " + trials,
+                 before + kFakeGpu + kFakeWorker);
+  };
+  const Ran first = sweep("40", "");
+  INFO(first.err);
+  REQUIRE(first.code == 0);
+  const fs::path file = folder / "data/gemm_256x256x256_fp32_tn_exact_fp32.sweep";
+  const std::string measured = bytes_of(file);
+  CHECK(measured.size() > 1024);
+  const Ran second = sweep("60", "trap '' XFSZ; ulimit -f 1;");
+  INFO(second.err);
+  CHECK(second.code == 1);
+  CHECK(contains(second.err, "cannot write"));
+  CHECK(bytes_of(file) == measured);
+  CHECK(sweep("60", "").code == 0);
+  CHECK(bytes_of(file).size() > measured.size());
+}
+
 // Runs in a child that is no root. What is wrong, empty if nothing.
 template <class Work>
 void as_ordinary_user(const Work& work, uid_t user = cache::testing::kNobody) {
