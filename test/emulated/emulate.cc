@@ -27,7 +27,7 @@ class Stored {
     const std::int64_t lines = along_columns ? rows : columns;
     const std::int64_t length = along_columns ? columns : rows;
     bytes_ = static_cast<std::size_t>((lines - 1) * leading + length) * element_;
-    memory_.assign(bytes_ + kAlignment, std::byte{0xff});
+    memory_.assign(bytes_ + kAlignment, kUntouched);
     const auto address = reinterpret_cast<std::uint64_t>(memory_.data());
     begin_ = memory_.data() + (kAlignment - address % kAlignment) % kAlignment;
     row_ = along_columns ? leading : 1;
@@ -53,6 +53,11 @@ class Stored {
     return std::bit_cast<float>(bits);
   }
 
+  bool untouched(std::int64_t row, std::int64_t column) const {
+    return std::all_of(at(row, column), at(row, column) + element_,
+                       [](std::byte each) { return each == kUntouched; });
+  }
+
   static std::uint32_t encode(float value, DType dtype) {
     if (dtype == DType::bf16) return emulator::to_bf16(value);
     if (dtype == DType::fp16) return emulator::to_fp16(value);
@@ -61,6 +66,7 @@ class Stored {
 
  private:
   static constexpr std::size_t kAlignment = 256;  // of cudaMalloc
+  static constexpr std::byte kUntouched{0xff};    // NaN in every type
   std::byte* at(std::int64_t row, std::int64_t column) const {
     return begin_ + static_cast<std::size_t>(row * row_ + column * column_) * element_;
   }
@@ -123,7 +129,7 @@ std::vector<float> emulate(const emulator::Program& program, const Config& confi
   a.give_to(memory, Use{.from_launch_ahead = true});
   b.give_to(memory, Use{});
   if (is_gated(p)) up.give_to(memory, Use{});
-  c.give_to(memory, Use{.written = true});
+  c.give_to(memory, Use{.written = true, .from_launch_ahead = true});
   if (needed > 0) workspace.give_to(memory, Use{.written = true, .from_launch_ahead = true});
   const LaunchPlan plan = config.kernel->launch_plan(
       config, problem, device,
@@ -137,45 +143,103 @@ std::vector<float> emulate(const emulator::Program& program, const Config& confi
   for (std::int64_t row = 0; row < p.m; ++row) {
     for (std::int64_t column = 0; column < p.n; ++column) values.push_back(c.value(row, column));
     for (std::int64_t gap = p.n; gap < p.ldc && row + 1 < p.m; ++gap) {
-      if (!std::isnan(c.value(row, gap))) throw emulator::Fault("a gap between lines is written");
+      if (!c.untouched(row, gap)) throw emulator::Fault("a gap between lines is written");
     }
   }
   return values;
 }
 
+namespace {
+
+// Numbers that take all bits of an fp32, between -8 and 8.
+std::vector<float> full_numbers(std::int64_t count, std::mt19937_64& random) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (float& value : values) {
+    value =
+        static_cast<float>(static_cast<std::int32_t>(random() % (1u << 25)) - (1 << 24)) * 0x1p-21F;
+  }
+  return values;
+}
+
+// Of a product: each sum, and the sum of its products' sizes.
+struct Sums {
+  std::vector<double> sums;
+  std::vector<double> sizes;
+};
+Sums sums_of(const Problem& p, const std::vector<float>& a, const std::vector<float>& weights) {
+  Sums out{std::vector<double>(static_cast<std::size_t>(p.m * p.n)),
+           std::vector<double>(static_cast<std::size_t>(p.m * p.n))};
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    for (std::int64_t i = 0; i < p.k; ++i) {
+      const double factor = a[static_cast<std::size_t>(row * p.k + i)];
+      for (std::int64_t column = 0; column < p.n; ++column) {
+        const double term = factor * weights[static_cast<std::size_t>(i * p.n + column)];
+        out.sums[static_cast<std::size_t>(row * p.n + column)] += term;
+        out.sizes[static_cast<std::size_t>(row * p.n + column)] += std::abs(term);
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 GivenMatrices draw(const Problem& problem, std::uint64_t seed) {
+  const Problem& p = problem;
   std::mt19937_64 random(seed);
+  const bool full = p.dtype == DType::fp32;
+  const auto numbers = [&](std::int64_t count) {
+    return full ? full_numbers(count, random) : whole_numbers(count, random);
+  };
   GivenMatrices given;
-  given.a = whole_numbers(problem.m * problem.k, random);
-  given.b = whole_numbers(problem.k * problem.n, random);
-  if (problem.beta != 0) given.c = whole_numbers(problem.m * problem.n, random);
-  if (!is_gated(problem)) return given;
-  for (float& value : given.b) value /= 64;  // gates where activations bend
-  given.up = whole_numbers(problem.k * problem.n, random);
+  given.a = numbers(p.m * p.k);
+  given.b = numbers(p.k * p.n);
+  if (p.beta != 0) given.c = whole_numbers(p.m * p.n, random);
+  if (is_gated(p)) {
+    for (float& value : given.b) value /= 64;  // gates where activations bend
+    given.up = numbers(p.k * p.n);
+    return given;
+  }
+  if (!full) return given;
+  // Where parts of an fp32 do not hold all of it: a row of tiny numbers, which meet large ones in a
+  // column, and an infinite one.
+  for (std::int64_t i = 0; i < p.k && p.m > 1; ++i) {
+    given.a[static_cast<std::size_t>(p.k + i)] *= 0x1p-122F;
+    given.b[static_cast<std::size_t>(i * p.n)] *= 0x1p60F;
+  }
+  if (p.m > 2) given.a[static_cast<std::size_t>(2 * p.k + p.k / 2)] = INFINITY;
   return given;
 }
 
 std::string difference(const Problem& problem, const GivenMatrices& given,
                        const std::vector<float>& results) {
-  const std::vector<float> sums = product(problem, given.a, given.b);
-  const std::vector<float> ups = is_gated(problem) ? product(problem, given.a, given.up) : sums;
+  const Sums product = sums_of(problem, given.a, given.b);
+  const Sums ups = is_gated(problem) ? sums_of(problem, given.a, given.up) : product;
+  constexpr double kLeastFp32 = 0x1p-149;
   // bf16 and fp16: their own rounding and as much again.
   const double small = problem.out_dtype == DType::bf16   ? 1.0 / 64
                        : problem.out_dtype == DType::fp16 ? 1.0 / 512
-                                                          : 1e-5;
+                                                          : 2e-5;
   std::size_t wrong = 0;
   std::string first;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    double want = problem.alpha * sums[i];
+  for (std::size_t i = 0; i < product.sums.size(); ++i) {
+    double want = problem.alpha * product.sums[i];
     double permitted = 0;
     if (is_gated(problem)) {
-      want = exact_activation(sums[i], problem.activation) * ups[i];
-      permitted = small * (std::abs(want) + std::abs(ups[i]) / 8);
-    } else if (problem.beta != 0) {
-      want += problem.beta * given.c[i];
+      want = exact_activation(product.sums[i], problem.activation) * ups.sums[i];
+      permitted = small * (std::abs(want) + std::abs(ups.sums[i]) / 8);
+      if (problem.dtype == DType::fp32) {
+        permitted += 2e-6 * (product.sizes[i] + 1) * (ups.sizes[i] + 1);
+      }
+    } else {
+      if (problem.beta != 0) want += problem.beta * given.c[i];
+      want = rounded(static_cast<float>(want), problem.out_dtype);
+      if (problem.dtype == DType::fp32) {
+        permitted = 1e-6 * std::abs(problem.alpha) * product.sizes[i] + kLeastFp32;
+      }
     }
-    if (!is_gated(problem)) want = rounded(static_cast<float>(want), problem.out_dtype);
-    if (std::abs(results[i] - want) <= permitted) continue;
+    const bool same = results[i] == want || (std::isnan(want) && std::isnan(results[i]));
+    if (same || std::abs(results[i] - want) <= permitted) continue;
     if (wrong++ > 0) continue;
     first = fmt::format("row {}, column {}: {}, not {}", i / static_cast<std::size_t>(problem.n),
                         i % static_cast<std::size_t>(problem.n), results[i], want);

@@ -36,11 +36,13 @@ std::vector<float> emulate(const emulator::Program& program, const Config& confi
                            const Problem& problem, const DeviceSpec& device,
                            const GivenMatrices& given, std::uint64_t seed, int max_sms = 0);
 
-// Whole numbers, but for gated problems small fractions, for every matrix of the problem.
+// Numbers for every matrix of the problem: whole ones, small fractions as gates, and in fp32 such
+// as take all of its bits, with a row of tiny ones and an infinite one where nothing is gated.
 GivenMatrices draw(const Problem& problem, std::uint64_t seed);
 
-// What differs from the exact results, in words; empty where nothing does. Sums are exact, so are
-// results but for their rounding; behind an activation a small error is permitted.
+// What differs from the exact results, in words; empty where nothing does. Sums of whole numbers
+// are exact, so are results but for their rounding; a small error is permitted behind an
+// activation, and in fp32.
 std::string difference(const Problem& problem, const GivenMatrices& given,
                        const std::vector<float>& results);
 

@@ -215,6 +215,7 @@ TEST_CASE("default configs are right where no size is a multiple of anything", "
       const std::int64_t n = extent();
       Problem problem = problem_of("gemm", m, n, extent(), dtype, layout);
       if (i % 4 == 0) problem.beta = 0.5;
+      if (i % 3 == 0) problem.alpha = 2;
       if (i % 5 == 0) problem.ldc += static_cast<std::int64_t>(random() % 9);
       const auto candidate =
           search::default_candidate(problem, device(name), *io::default_space(problem.family), {});

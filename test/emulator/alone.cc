@@ -55,8 +55,11 @@ bool Launch::alone(Thread& t, const Instruction& i) {
         t.box_groups.pop_front();
       }
       return true;
+    case Op::barrier_fence:
+      fence_barriers(t);
+      return true;
     case Op::launch_wait:
-      warp_of(t).clocks.back() = 1;
+      warp_of(t).clocks[kLaunchAhead] = 1;
       return true;
     case Op::map_address:
       t.registers[operand(i, 0).slot] = (value(t, i, 1) & kWithinBlock) | (value(t, i, 2) & 0xff)
@@ -109,7 +112,7 @@ void Launch::load(Thread& t, const Instruction& i) {
       const auto unused = static_cast<int>(64 - 8 * element);
       bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << unused) >> unused);
     }
-    t.registers[operand(i, e).slot] = bits;
+    if (operand(i, e).slot >= 0) t.registers[operand(i, e).slot] = bits;
   }
   if (i.acquires) hear(warp_of(t).clocks, memory_.released(address));
   polls_ = i.acquires;
@@ -159,7 +162,7 @@ void Launch::copy(Thread& t, const Instruction& i) {
 }
 
 void Launch::finish_copy(Thread& t, const Thread::Copy& each) {
-  t.block->shared.end_async_write(each.to, each.bytes);
+  t.block->shared.end_async_write(each.to, each.bytes, {});
   std::array<std::byte, 16> values{};
   for (std::size_t at = 0; at < each.valid; at += 2)
     memory_.check(each.from + at, 2, false, each.behind_launch);
@@ -181,14 +184,13 @@ void Launch::box_load(Thread& t, const Instruction& i) {
   box.check_load();
   const std::uint64_t barrier = own(t, value(t, i, 4));
   const Cluster& cluster = *t.block->cluster;
-  const Actor actor = actor_of(t);
   const std::uint64_t blocks =
       i.multicast ? value(t, i, 5) & 0xffff : std::uint64_t{1} << t.block->rank;
   if (blocks >> cluster.blocks.size() != 0) throw Fault("no such block in the cluster");
   for (const auto& block : cluster.blocks) {
     if ((blocks >> block->rank & 1) == 0) continue;
     if (block->alive == 0) throw Fault("a copy goes to a block that has ended");
-    start_transfer(t, {block.get(), to, box.bytes(), barrier, box, {}, actor.behind_launch()});
+    start_transfer(t, {block.get(), to, box.bytes(), barrier, box, {}, {}});
   }
 }
 
@@ -206,7 +208,7 @@ void Launch::give(Thread& t, const Instruction& i) {
   const std::uint64_t barrier = value(t, i, 1 + i.count);
   Block& block = block_at(t, to);
   if (&block != &block_at(t, barrier)) throw Fault("a barrier of another block than the bytes");
-  Transfer transfer{&block, to & kWithinBlock, 4u * i.count, barrier, std::nullopt, {}, true};
+  Transfer transfer{&block, to & kWithinBlock, 4u * i.count, barrier, std::nullopt, {}, {}};
   if (transfer.address % transfer.bytes != 0) throw Fault("given bytes that are not aligned");
   for (int e = 0; e < i.count; ++e) {
     transfer.values[static_cast<std::size_t>(e)] = static_cast<std::uint32_t>(value(t, i, 1 + e));
@@ -214,25 +216,31 @@ void Launch::give(Thread& t, const Instruction& i) {
   start_transfer(t, transfer);
 }
 
-void Launch::start_transfer(Thread& thread, const Transfer& transfer) {
-  transfer.block->shared.begin_async_write(transfer.address, transfer.bytes, actor_of(thread));
-  transfers_.push_back(transfer);
+void Launch::start_transfer(Thread& thread, Transfer transfer) {
+  const Actor actor = actor_of(thread);
+  fenced_barrier_at(*transfer.block, transfer.barrier, actor);
+  SharedMemory& shared = transfer.block->shared;
+  shared.check_fenced(transfer.address, transfer.bytes);
+  shared.begin_async_write(transfer.address, transfer.bytes, actor);
+  transfer.known = *actor.clocks;
+  transfers_.push_back(std::move(transfer));
 }
 
 void Launch::finish_transfer() {
   const std::size_t which = schedule_.number() % transfers_.size();
-  const Transfer transfer = transfers_[which];
-  transfers_[which] = transfers_.back();
+  const Transfer transfer = std::move(transfers_[which]);
+  transfers_[which] = std::move(transfers_.back());
   transfers_.pop_back();
   Block& block = *transfer.block;
   if (block.alive == 0) throw Fault("a copy comes to a block that has ended");
-  std::byte* target = block.shared.end_async_write(transfer.address, transfer.bytes);
+  const Actor starter{0, 0, &transfer.known};
+  Barrier& barrier = fenced_barrier_at(block, transfer.barrier, starter);
+  std::byte* target = block.shared.end_async_write(transfer.address, transfer.bytes, barrier.end());
   if (transfer.box) {
-    transfer.box->load(target, memory_, transfer.behind_launch);
+    transfer.box->load(target, memory_, starter.behind_launch());
   } else {
     std::memcpy(target, transfer.values.data(), transfer.bytes);
   }
-  Barrier& barrier = barrier_at(block, transfer.barrier);
   barrier.bytes -= static_cast<std::int64_t>(transfer.bytes);
   advance(barrier);
 }

@@ -182,7 +182,8 @@ std::uint64_t shifted(const Instruction& i, std::uint64_t a, std::uint64_t by) {
 }
 
 std::uint64_t inserted(std::uint32_t a, std::uint32_t b, std::uint32_t at, std::uint32_t count) {
-  const std::uint64_t mask = ((std::uint64_t{1} << count) - 1) << at;
+  if (at >= 32) return b;
+  const std::uint64_t mask = ((std::uint64_t{1} << std::min(count, 32u)) - 1) << at;
   return (b & ~mask) | ((std::uint64_t{a} << at) & mask);
 }
 
@@ -218,6 +219,15 @@ std::uint64_t kept(std::uint64_t value, Type type) {
 }
 
 bool calculate(const Instruction& i, const Operand* operands, std::uint64_t* registers) {
+  const bool moves = i.op == Op::mov || i.op == Op::selp || i.op == Op::cvt;
+  const bool is_half = i.type == Type::f16 || i.type == Type::bf16 || i.type == Type::f16x2 ||
+                       i.type == Type::bf16x2 || i.type == Type::tf32;
+  const bool only_32 = i.op == Op::funnel_right || i.op == Op::permute || i.op == Op::insert ||
+                       i.op == Op::find_leading || i.op == Op::count_leading ||
+                       i.op == Op::count_ones || i.op == Op::reverse;
+  if ((is_half && !moves) || (only_32 && bytes_of(i.type) != 4)) {
+    throw Fault("an instruction on another type than it is known for");
+  }
   if (i.op == Op::mov && i.operands > 2) {
     move_parts(i, operands, registers);
     return true;
@@ -301,7 +311,7 @@ bool calculate(const Instruction& i, const Operand* operands, std::uint64_t* reg
     default:
       return false;
   }
-  registers[operands[0].slot] = kept(out, type);
+  if (operands[0].slot >= 0) registers[operands[0].slot] = kept(out, type);
   return true;
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "test/emulator/launch.h"
 
 namespace autotune::emulator {
@@ -7,31 +9,40 @@ bool Launch::at_barrier(Thread& t, const Instruction& i) {
     case Op::barrier_init: {
       const std::uint64_t at = own(t, value(t, i, 0));
       const std::int64_t arrivals = whole(t, i, 1);
-      if (!t.block->barriers.emplace(at, Barrier{arrivals, arrivals}).second) {
-        throw Fault("a barrier is set up twice");
-      }
+      const auto [place, added] = t.block->barriers.emplace(at, Barrier{arrivals, arrivals});
+      if (!added) throw Fault("a barrier is set up twice");
       t.block->shared.reserve(at, 8, actor_of(t));
+      Barrier& barrier = place->second;
+      barrier.source = next_barrier_++;
+      barrier.set_up_by = t.id;
+      Clocks& clocks = warp_of(t).clocks;
+      clocks.resize(std::max<std::size_t>(clocks.size(), next_barrier_));
+      clocks[barrier.source] = 1;
       return true;
     }
     case Op::barrier_arrive:
-      arrive(t, barrier_at(*t.block, own(t, value(t, i, 1))));
+      if (i.operands != 2) throw Fault("several arrivals at once");
+      arrive(t, barrier_at(*t.block, own(t, value(t, i, 1)), actor_of(t)));
       return true;
     case Op::barrier_arrive_there:
-      arrive(t, barrier_at(block_at(t, value(t, i, 1)), value(t, i, 1)));
+      if (i.operands != 2) throw Fault("several arrivals at once");
+      arrive(t, fenced_barrier_at(block_at(t, value(t, i, 1)), value(t, i, 1), actor_of(t)));
       return true;
     case Op::barrier_expect: {
-      Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)));
+      Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)), actor_of(t));
       barrier.bytes += whole(t, i, 2);
       arrive(t, barrier);
       return true;
     }
     case Op::barrier_try:
     case Op::barrier_test: {
-      Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)));
+      Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)), actor_of(t));
       const bool passed = (barrier.phase & 1) != (value(t, i, 2) & 1);
       t.registers[operand(i, 0).slot] = passed ? 1 : 0;
       if (passed) hear(warp_of(t).clocks, barrier.heard);
-      if (passed || i.op == Op::barrier_test) return true;
+      // A try may give up before the phase ends.
+      constexpr double kGivesUp = 0.05;
+      if (passed || i.op == Op::barrier_test || schedule_.chance() < kGivesUp) return true;
       schedule_.rest(t, State::barrier);
       barrier.waiting.push_back(&t);
       return false;
@@ -43,8 +54,11 @@ bool Launch::at_barrier(Thread& t, const Instruction& i) {
 
 void Launch::advance(Barrier& barrier) {
   if (barrier.missing > 0 || barrier.bytes != 0) return;
+  const Event end = barrier.end();
   ++barrier.phase;
   hear(barrier.heard, barrier.arriving);
+  barrier.heard.resize(std::max<std::size_t>(barrier.heard.size(), end.source + 1));
+  barrier.heard[end.source] = end.time;
   barrier.missing = barrier.arrivals;
   schedule_.wake(barrier.waiting);
 }
@@ -54,6 +68,12 @@ void Launch::arrive(Thread& thread, Barrier& barrier) {
   if (barrier.missing == 0) throw Fault("more arrivals at a barrier than it was set up for");
   --barrier.missing;
   advance(barrier);
+}
+
+void Launch::fence_barriers(Thread& t) {
+  for (auto& [address, barrier] : t.block->barriers) {
+    if (barrier.set_up_by == t.id) barrier.fenced = true;
+  }
 }
 
 bool Launch::at_block_barrier(Thread& first, const Lanes& lanes, const Instruction& i) {
@@ -80,8 +100,13 @@ bool Launch::at_block_barrier(Thread& first, const Lanes& lanes, const Instructi
   if (block.arrived > expected) throw Fault("more threads at a barrier than it expects");
   if (block.arrived == expected) {
     if (i.op == Op::block_any) {
-      for (Thread& thread : block.threads) {
-        thread.registers[operand(i, 0).slot] = block.any ? 1 : 0;
+      for (Thread* waiting : block.waiting) {
+        const Instruction& own = program_.code[static_cast<std::size_t>(waiting->at)];
+        for (std::size_t lane = 0; lane < kWarp; ++lane) {
+          waiting[0]
+              .block->threads[static_cast<std::size_t>(waiting->id) + lane]
+              .registers[operand(own, 0).slot] = block.any ? 1 : 0;
+        }
       }
     }
     block.arrived = 0;
@@ -98,7 +123,8 @@ bool Launch::at_cluster_barrier(Thread& first, Op op) {
   const std::size_t warps = first.block->warps.size() * cluster.blocks.size();
   if (op == Op::cluster_arrive) {
     if (cluster.open) throw Fault("a cluster's barrier before all have left it");
-    tell(warp_of(first), cluster.heard);
+    // A relaxed arrival says nothing but which barriers are set up.
+    hear(cluster.heard, warp_of(first).clocks, first_barrier_);
     if (++cluster.arrived < warps) return true;
     cluster.open = true;
     cluster.arrived = 0;

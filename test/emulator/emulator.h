@@ -6,8 +6,9 @@
 // of bounds or not aligned; a warp that is not together where it must be; barriers that are
 // miscounted or belong to a block that has ended.
 //
-// Not modelled: the rounding of tensor cores and of approximate functions; accumulators that are
-// used before a matrix instruction has ended; registers; time.
+// Not modelled: the rounding of tensor cores and of approximate functions; registers, of which PTX
+// has as many as it likes; masks of parts of a warp; the scope of an arrival; sizes at which an
+// index leaves 32 bits; time.
 #pragma once
 
 #include <cstdint>

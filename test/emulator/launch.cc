@@ -33,6 +33,8 @@ Launch::Launch(const Program& program, const LaunchPlan& plan, GlobalMemory& mem
   if (plan.block[0] % kWarp != 0) throw Fault("a warp that is not whole");
   if (plan.grid[0] % cluster_size_ != 0) throw Fault("a grid of parts of clusters");
   clusters_ = plan.grid[0] / cluster_size_;
+  first_barrier_ = 1 + plan.grid[0] * plan.block[0] / kWarp;
+  next_barrier_ = first_barrier_;
   at_once_ = plan.cooperative ? clusters_ : 1 + schedule_.number() % 4;
 }
 
@@ -72,10 +74,10 @@ std::unique_ptr<Block> Launch::new_block(Cluster& cluster, std::uint32_t index,
   for (std::size_t w = 0; w < block->warps.size(); ++w) {
     block->warps[w].priority = schedule_.chance();
     block->warps[w].first = &block->threads[w * kWarp];
-    block->warps[w].index = static_cast<std::uint16_t>(index * block->warps.size() + w);
-    block->warps[w].clocks.resize(block->warps.size() * plan_.grid[0] + 1);
-    block->warps[w].clocks[block->warps[w].index] = 1;
-    block->warps[w].clocks.back() = plan_.follows ? 0 : 1;
+    block->warps[w].source = static_cast<std::uint32_t>(1 + index * block->warps.size() + w);
+    block->warps[w].clocks.resize(first_barrier_);
+    block->warps[w].clocks[block->warps[w].source] = 1;
+    block->warps[w].clocks[kLaunchAhead] = plan_.follows ? 0 : 1;
   }
   block->warpgroups.resize((threads + 127) / 128);
   const auto slots = static_cast<std::size_t>(program_.slots);

@@ -49,8 +49,9 @@ class Launch {
   void box_load(Thread& t, const Instruction& i);
   void box_store(Thread& t, const Instruction& i);
   void give(Thread& t, const Instruction& i);
-  void start_transfer(Thread& thread, const Transfer& transfer);
+  void start_transfer(Thread& thread, Transfer transfer);
   void finish_transfer();
+  void fence_barriers(Thread& t);
 
   // barriers.cc
 
@@ -74,6 +75,11 @@ class Launch {
   bool wait_for_products(Thread& first, std::size_t pending);
   // Ends the groups that all four warps have run and one waits for.
   void finish_products(Warpgroup& group, SharedMemory& shared);
+  // What registers hold while sums are under way, and when a wait of the warp ends those of its
+  // first `groups`.
+  void hide_sums(Thread& first, const Instruction& i);
+  void show_sums(Thread& first, const Instruction& i);
+  void land_sums(Thread& first, std::size_t groups);
   std::array<std::uint64_t, kWarp> addresses(Thread* first, const Instruction& i, int which);
   void shuffle(const Lanes& lanes, const Instruction& i);
   void vote(const Lanes& lanes, const Instruction& i);
@@ -97,7 +103,9 @@ class Launch {
   alignas(64) decltype(LaunchPlan::params) params_;
   std::size_t cluster_size_;
   std::size_t clusters_;
-  std::size_t at_once_;  // clusters
+  std::size_t at_once_;        // clusters
+  std::size_t first_barrier_;  // as a source of events
+  std::uint32_t next_barrier_;
   std::uint32_t next_cluster_ = 0;
   std::vector<std::unique_ptr<Cluster>> running_;
   std::vector<std::unique_ptr<Cluster>> ended_;

@@ -17,7 +17,7 @@ constexpr std::size_t kElement = 2;  // bytes of which global memory knows who u
 template <std::size_t kCount>
 void remember(std::array<Event, kCount>& events, const Actor& actor) {
   const auto place = std::find_if(events.begin(), events.end() - 1, [&actor](const Event& each) {
-    return each.warp == actor.warp || each.known_to(actor);
+    return each.source == actor.warp || each.known_to(actor);
   });
   *place = {actor.time(), actor.warp};
 }
@@ -84,7 +84,10 @@ void GlobalMemory::access(std::uint64_t address, std::size_t bytes, bool writes,
 }
 
 SharedMemory::SharedMemory(std::size_t bytes)
-    : bytes_((bytes + 3) / 4 * 4, std::byte{0xff}), words_(bytes_.size() / 4), written_(1024) {}
+    : bytes_((bytes + 3) / 4 * 4), words_(bytes_.size() / 4), written_(1024) {
+  constexpr std::uint16_t kNan = 0xffc1;  // in every type, alone and as half of an fp32
+  for (std::size_t at = 0; at < bytes_.size(); at += 2) std::memcpy(&bytes_[at], &kNan, 2);
+}
 
 std::span<SharedMemory::Word> SharedMemory::words(std::uint64_t address, std::size_t bytes) {
   if (address < kSharedBase || address - kSharedBase + bytes > bytes_.size()) {
@@ -116,7 +119,7 @@ const std::byte* SharedMemory::read(std::uint64_t address, std::size_t bytes, co
   for (Word& word : words(address, bytes)) {
     if (word.writers > 0) conflict("read while a copy writes it", address);
     if (!word.written.known_to(actor)) {
-      conflict("read, and no barrier is between that and another warp's write", address);
+      conflict("read, and no barrier is between that and what was written there", address);
     }
     remember(word.read, actor);
   }
@@ -126,9 +129,10 @@ const std::byte* SharedMemory::read(std::uint64_t address, std::size_t bytes, co
 void SharedMemory::write(std::uint64_t address, const void* from, std::size_t bytes,
                          const Actor& actor) {
   check_aligned(address, bytes);
+  const std::span<Word> target = words(address, bytes);
   // What two warps write alike may come in any order.
   const bool same = std::memcmp(at(address), from, bytes) == 0;
-  for (Word& word : words(address, bytes)) {
+  for (Word& word : target) {
     if (word.writers > 0) conflict("written while a copy writes it", address);
     if (word.readers > 0) conflict("written while it is read asynchronously", address);
     if (word.reserved) conflict("a barrier is overwritten", address);
@@ -145,7 +149,7 @@ void SharedMemory::write(std::uint64_t address, const void* from, std::size_t by
 
 void SharedMemory::check_order(const Word& word, const Actor& actor, std::uint64_t address) {
   if (!word.written.known_to(actor)) {
-    conflict("written, and no barrier is between that and another warp's write", address);
+    conflict("written, and no barrier is between that and what was written there", address);
   }
   if (!all_known(word.read, actor)) {
     conflict("written, and no barrier is between that and another warp's read", address);
@@ -160,7 +164,7 @@ const std::byte* SharedMemory::begin_async_read(std::uint64_t address, std::size
       conflict("read asynchronously without a fence behind what a thread wrote", address);
     }
     if (!word.written.known_to(actor)) {
-      conflict("read asynchronously, and no barrier is between that and another warp's write",
+      conflict("read asynchronously, and no barrier is between that and what was written there",
                address);
     }
     ++word.readers;
@@ -182,14 +186,22 @@ void SharedMemory::begin_async_write(std::uint64_t address, std::size_t bytes, c
   }
 }
 
-std::byte* SharedMemory::end_async_write(std::uint64_t address, std::size_t bytes) {
+std::byte* SharedMemory::end_async_write(std::uint64_t address, std::size_t bytes, Event arrival) {
   for (Word& word : words(address, bytes)) {
     --word.writers;
     word.unfenced = -1;
-    word.written = {};
+    word.written = arrival;
     word.read = {};
   }
   return at(address);
+}
+
+void SharedMemory::check_fenced(std::uint64_t address, std::size_t bytes) {
+  for (const Word& word : words(address, bytes)) {
+    if (word.unfenced >= 0) {
+      conflict("a copy writes, without a fence, over what a thread wrote", address);
+    }
+  }
 }
 
 void SharedMemory::fence(int thread) {

@@ -53,7 +53,7 @@ class GlobalMemory {
 // A block's shared memory. Beside its bytes it knows, for every word, which copies and matrix
 // instructions are under way there, and which warps used it last: whoever is in the way of one, or
 // has not heard that another is done, faults. Addresses begin at kSharedBase. It is full of NaN in
-// the beginning.
+// the beginning, others than matrices have between their lines.
 class SharedMemory {
  public:
   explicit SharedMemory(std::size_t bytes);
@@ -66,8 +66,10 @@ class SharedMemory {
   const std::byte* begin_async_read(std::uint64_t address, std::size_t bytes, const Actor& actor);
   void end_async_read(std::uint64_t address, std::size_t bytes);
   void begin_async_write(std::uint64_t address, std::size_t bytes, const Actor& actor);
-  // Returns where the bytes are to be put at once.
-  std::byte* end_async_write(std::uint64_t address, std::size_t bytes);
+  // Returns where the bytes are to be put at once. They are there for who has heard of `arrival`.
+  std::byte* end_async_write(std::uint64_t address, std::size_t bytes, Event arrival);
+  // Faults where threads wrote what they have not fenced, which the copy engine is to overwrite.
+  void check_fenced(std::uint64_t address, std::size_t bytes);
   // What a thread wrote so far may be read asynchronously.
   void fence(int thread);
   // A barrier is set up there by `actor`: nobody else may use it otherwise.

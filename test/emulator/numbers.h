@@ -3,7 +3,9 @@
 
 #include <Eigen/Core>
 #include <bit>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "test/emulator/program.h"
 
@@ -28,7 +30,10 @@ inline float from_fp16(std::uint16_t bits) {
 // A tensor core ignores the lower 13 bits of what it takes for tf32.
 inline float from_tf32(std::uint32_t bits) { return float_of(bits & ~0x1fffu); }
 // To nearest, ties away from zero.
-inline std::uint32_t to_tf32(std::uint32_t bits) { return (bits + 0x1000u) & ~0x1fffu; }
+inline std::uint32_t to_tf32(std::uint32_t bits) {
+  if (std::isnan(float_of(bits))) return 0x7fffffff;
+  return (bits + 0x1000u) & ~0x1fffu;
+}
 
 // An element of a matrix instruction's operand.
 inline float operand_value(const std::byte* at, Type type) {

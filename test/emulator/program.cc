@@ -112,23 +112,22 @@ constexpr OpName kOps[] = {
     {"cp.async.bulk.commit_group", Op::box_commit},
     {"cp.async.bulk.wait_group.read", Op::box_wait},
     {"fence.proxy.async.shared::cta", Op::proxy_fence},
-    {"fence.mbarrier_init.release.cluster", Op::nothing},
+    {"fence.mbarrier_init.release.cluster", Op::barrier_fence},
     {"prefetch.tensormap", Op::nothing},
     {"griddepcontrol.wait", Op::launch_wait},
     {"griddepcontrol.launch_dependents", Op::nothing},
     {"setmaxnreg", Op::nothing},
 };
 
-Op find_op(std::string_view opcode) {
+const OpName& find_op(std::string_view opcode) {
   const OpName* best = nullptr;
   for (const OpName& each : kOps) {
     const bool fits = opcode.starts_with(each.name) &&
-                      (opcode.size() == each.name.size() || opcode[each.name.size()] == '.' ||
-                       opcode[each.name.size()] == ':');
+                      (opcode.size() == each.name.size() || opcode[each.name.size()] == '.');
     if (fits && (best == nullptr || each.name.size() > best->name.size())) best = &each;
   }
   if (best == nullptr) throw Fault("unknown instruction " + std::string(opcode));
-  return best->op;
+  return *best;
 }
 
 std::vector<std::string_view> parts_of(std::string_view opcode) {
@@ -146,37 +145,81 @@ constexpr std::pair<std::string_view, Compare> kCompares[] = {
     {"le", Compare::le}, {"gt", Compare::gt}, {"ge", Compare::ge},
 };
 
-void take_compare(std::string_view part, Instruction& out) {
+bool take_compare(std::string_view part, Instruction& out) {
   for (const auto& [name, compare] : kCompares) {
     if (part != name && part != std::string(name) + "u") continue;
     out.compare = compare;
     out.unordered = part != name;
-    return;
+    return true;
   }
+  return false;
+}
+
+// What may stand behind a name beside types and spaces, each in blanks. Any other modifier changes
+// what an instruction does in a way that nothing here knows.
+constexpr std::pair<Op, std::string_view> kModifiers[] = {
+    {Op::mov, " to "},  // cvta
+    {Op::add, " rn "},
+    {Op::sub, " rn "},
+    {Op::mul, " rn "},
+    {Op::div, " rn "},
+    {Op::cvt, " rn rna "},
+    {Op::exp2, " ftz "},
+    {Op::reciprocal, " approx ftz rn "},
+    {Op::root, " approx ftz rn "},
+    {Op::load, " v2 v4 nc volatile acquire gpu cg L1::no_allocate L2::128B "},
+    {Op::store, " v2 v4 "},
+    {Op::add_atomic, " add acq_rel release gpu "},
+    {Op::branch, " uni "},
+    {Op::load_matrix, " x4 trans "},
+    {Op::store_matrix, " x2 x4 "},
+    {Op::multiply, " m16n8k16 m16n8k8 row col "},
+    {Op::copy, " L2::128B "},
+    {Op::give, " v4 "},
+    {Op::box_load, " multicast::cluster "},
+    {Op::nothing, " dec inc sync aligned "},  // setmaxnreg
+};
+
+bool is_known(Op op, std::string_view modifier) {
+  const std::string word = " " + std::string(modifier) + " ";
+  for (const auto& [of, words] : kModifiers) {
+    if (of == op && words.find(word) != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 // What stands behind an instruction's name.
-void take_modifiers(std::string_view opcode, Instruction& out) {
+void take_modifiers(std::string_view modifiers, Instruction& out) {
   int types = 0;
-  for (const std::string_view part : parts_of(opcode)) {
+  for (const std::string_view part : parts_of(modifiers)) {
+    if (part.empty()) continue;
     if (const std::optional<Type> type = find_type(part)) {
       if (types == 0) out.type = out.from = *type;
       if (types == 1) out.from = *type;
       ++types;
+    } else if (part == "shared") {
+      out.space = Space::shared;
+    } else if (part == "param") {
+      out.space = Space::param;
+    } else if (part == "local") {
+      out.space = Space::local;
+    } else if (out.op == Op::group_multiply && part.starts_with("m64n")) {
+      out.columns = std::atoi(std::string(part.substr(4)).c_str());
+    } else if (part == "global" || (out.op == Op::setp && take_compare(part, out))) {
+      continue;
+    } else if (!is_known(out.op, part)) {
+      throw Fault("unknown modifier " + std::string(part));
     }
-    if (part == "shared" || part == "shared::cta") out.space = Space::shared;
-    if (part == "param") out.space = Space::param;
-    if (part == "local") out.space = Space::local;
     if (part == "v2" || part == "x2") out.count = 2;
     if (part == "v4" || part == "x4") out.count = 4;
     if (part == "trans") out.transposed = true;
     if (part == "multicast::cluster") out.multicast = true;
     if (part == "acquire" || part == "acq_rel") out.acquires = true;
     if (part == "release" || part == "acq_rel") out.releases = true;
-    if (out.op == Op::setp) take_compare(part, out);
-    if (out.op == Op::group_multiply && part.starts_with("m64n")) {
-      out.columns = std::atoi(std::string(part.substr(4)).c_str());
-    }
+  }
+  if (out.op == Op::add_atomic && (modifiers.find(".add.") == std::string_view::npos ||
+                                   bytes_of(out.type) != 4 || out.type == Type::f32)) {
+    throw Fault("another atomic operation than to add 32 bits");
   }
 }
 
@@ -349,12 +392,13 @@ class Parser {
     const std::string_view opcode = rest.substr(0, space);
     rest.remove_prefix(std::min(space + 1, rest.size()));
     try {
-      out.op = find_op(opcode);
+      const OpName& name = find_op(opcode);
+      out.op = name.op;
+      take_modifiers(opcode.substr(name.name.size()), out);
     } catch (const Fault& fault) {
       throw Fault(std::string(fault.what()) + " in line " + std::to_string(line_) + ": " +
                   statement);
     }
-    take_modifiers(opcode, out);
     out.unpacks = out.op == Op::mov && rest.starts_with('{');
     if (out.op == Op::branch) {
       Jump jump{std::string(rest), {}};

@@ -30,8 +30,14 @@ struct Barrier {
   std::int64_t bytes = 0;  // announced and not there
   std::uint64_t phase = 0;
   std::vector<Thread*> waiting;
-  Clocks arriving;  // what those know that arrived
-  Clocks heard;     // of them, of all phases that are over
+  Clocks arriving;           // what those know that arrived
+  Clocks heard;              // of them, of all phases that are over
+  std::uint32_t source = 0;  // of events
+  int set_up_by = 0;         // thread
+  bool fenced = false;       // so that the copy engine and other blocks may use it
+
+  // Its next event: that the phase under way ends.
+  Event end() const { return {static_cast<std::uint32_t>(phase) + 2, source}; }
 };
 
 enum class State : std::uint8_t { ready, together, block, cluster, products, barrier, ended };
@@ -64,14 +70,21 @@ struct Thread {
 
 struct Warp {
   Thread* first = nullptr;
-  int together = 0;         // threads that stand at an instruction of all
-  std::uint32_t ready = 0;  // a bit for each that is
-  std::uint16_t index = 0;  // in the launch
+  int together = 0;          // threads that stand at an instruction of all
+  std::uint32_t ready = 0;   // a bit for each that is
+  std::uint32_t source = 0;  // of events
   Clocks clocks;
   double priority = 0;
   // Of its warpgroup's matrix instructions: how many it has run, and groups it has closed.
   std::size_t instructions = 0;
   std::size_t groups = 0;
+  bool fenced = false;  // what it did with registers, before their next use by such
+  // Sums under way, which the registers do not show: by their slot.
+  struct Sums {
+    std::size_t group;
+    std::array<std::uint64_t, kWarp> values;
+  };
+  std::map<std::int32_t, Sums> sums;
 };
 
 // Four warps whose matrix instructions are one: one is done when all of them have run it.
@@ -129,7 +142,7 @@ struct Transfer {
   std::uint64_t barrier;  // that hears of them
   std::optional<Box> box;
   std::array<std::uint32_t, 4> values;  // where there is no box
-  bool behind_launch;                   // known to who started it
+  Clocks known;                         // to who started it
 };
 
 inline Warp& warp_of(Thread& thread) {
@@ -138,7 +151,7 @@ inline Warp& warp_of(Thread& thread) {
 
 inline Actor actor_of(Thread& thread) {
   const Warp& warp = warp_of(thread);
-  return {thread.id, warp.index, &warp.clocks};
+  return {thread.id, warp.source, &warp.clocks};
 }
 
 // Of a warp that stands at an instruction together and is to wait there.
@@ -149,7 +162,7 @@ inline void set_state(Thread& first, State state) {
 // A warp's word to others of all that it did; what it does from now on they hear later.
 inline void tell(Warp& warp, Clocks& others) {
   hear(others, warp.clocks);
-  ++warp.clocks[warp.index];
+  ++warp.clocks[warp.source];
 }
 
 inline Warpgroup& group_of(Thread& thread) {
@@ -173,10 +186,20 @@ inline std::uint64_t own(Thread& thread, std::uint64_t address) {
   return address & kWithinBlock;
 }
 
-inline Barrier& barrier_at(Block& block, std::uint64_t address) {
+// A barrier that the actor knows to be set up.
+inline Barrier& barrier_at(Block& block, std::uint64_t address, const Actor& actor) {
   const auto found = block.barriers.find(address & kWithinBlock);
-  if (found == block.barriers.end()) throw Fault("no barrier was set up there");
+  if (found == block.barriers.end() || heard(*actor.clocks, found->second.source) == 0) {
+    throw Fault("no barrier was set up there, or not for certain");
+  }
   return found->second;
+}
+
+// The same for the copy engine and for other blocks.
+inline Barrier& fenced_barrier_at(Block& block, std::uint64_t address, const Actor& actor) {
+  Barrier& barrier = barrier_at(block, address, actor);
+  if (!barrier.fenced) throw Fault("a barrier whose setting up was not fenced");
+  return barrier;
 }
 
 }  // namespace autotune::emulator

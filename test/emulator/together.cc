@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace autotune::emulator {
 
@@ -56,11 +57,15 @@ bool Launch::together(Thread& first, const Lanes& lanes, const Instruction& i) {
       return at_cluster_barrier(first, i.op);
     case Op::group_fence:
       note_instruction(first);
+      warp_of(first).fenced = true;
       return true;
     case Op::group_multiply:
       note_instruction(first);
+      if (!warp_of(first).fenced) throw Fault("a matrix instruction without a fence before it");
+      show_sums(first, i);
       group_multiply(i, operands, lanes, first.id / 32 % 4, shared, actor_of(first),
                      open_group(first));
+      hide_sums(first, i);
       return true;
     case Op::group_commit:
       note_instruction(first);
@@ -95,6 +100,7 @@ std::vector<std::uint64_t>& Launch::open_group(Thread& first) {
 bool Launch::wait_for_products(Thread& first, std::size_t pending) {
   Warpgroup& group = group_of(first);
   const std::size_t closed = warp_of(first).groups;
+  land_sums(first, closed > pending ? closed - pending : 0);
   if (closed <= pending || closed - pending <= group.done) return true;
   set_state(first, State::products);
   group.waiting.push_back({&first, closed - pending});
@@ -125,6 +131,58 @@ void Launch::finish_products(Warpgroup& group, SharedMemory& shared) {
   }
   group.waiting = std::move(still);
   schedule_.go_on(gone);
+}
+
+namespace {
+
+// What a register holds while its sum is under way: no number, and nobody else's.
+constexpr std::uint64_t kUnderWay = 0x7fdeadbe;
+
+void show(std::uint64_t& sum, std::uint64_t value) {
+  if (sum != kUnderWay) throw Fault("a sum is written while a matrix instruction is at it");
+  sum = value;
+}
+
+}  // namespace
+
+void Launch::hide_sums(Thread& first, const Instruction& i) {
+  Warp& warp = warp_of(first);
+  for (int r = 0; r < i.columns / 2; ++r) {
+    const std::int32_t slot = operand(i, r).slot;
+    Warp::Sums& sums = warp.sums[slot];
+    sums.group = warp.groups;
+    for (std::size_t lane = 0; lane < kWarp; ++lane) {
+      sums.values[lane] = std::exchange((&first)[lane].registers[slot], kUnderWay);
+    }
+  }
+}
+
+void Launch::show_sums(Thread& first, const Instruction& i) {
+  const Warp& warp = warp_of(first);
+  for (int r = 0; r < i.columns / 2; ++r) {
+    const std::int32_t slot = operand(i, r).slot;
+    const auto found = warp.sums.find(slot);
+    if (found == warp.sums.end()) continue;
+    for (std::size_t lane = 0; lane < kWarp; ++lane) {
+      show((&first)[lane].registers[slot], found->second.values[lane]);
+    }
+  }
+}
+
+void Launch::land_sums(Thread& first, std::size_t groups) {
+  Warp& warp = warp_of(first);
+  warp.fenced = false;  // registers may be used otherwise from here on
+  for (auto at = warp.sums.begin(); at != warp.sums.end();) {
+    const auto& [slot, sums] = *at;
+    if (sums.group >= groups) {
+      ++at;
+      continue;
+    }
+    for (std::size_t lane = 0; lane < kWarp; ++lane) {
+      show((&first)[lane].registers[slot], sums.values[lane]);
+    }
+    at = warp.sums.erase(at);
+  }
 }
 
 std::array<std::uint64_t, kWarp> Launch::addresses(Thread* first, const Instruction& i, int which) {

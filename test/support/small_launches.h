@@ -30,6 +30,8 @@ inline const std::vector<SmallLaunch>& small_launches() {
       {tf32, 200, 68, 160,
        "wgmma:block_m=64,block_n=64,block_k=32,stages=14,consumers=1," + whole + order, 1},
       {tf32, 300, 68, 160, two + whole + order, 1},
+      {tf32, 100, 136, 160,  // four chunks of C to a row
+       "wgmma:block_m=64,block_n=128,block_k=32,stages=3,consumers=1," + whole + order, 1},
       {tf32, 300, 68, 160,
        "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=2,pingpong=1,cluster_m=1,"
        "cluster_n=1,split_k=1" +
