@@ -1,5 +1,7 @@
 #include "test/emulator/program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cctype>
@@ -181,7 +183,7 @@ constexpr std::pair<Op, std::string_view> kModifiers[] = {
 };
 
 bool is_known(Op op, std::string_view modifier) {
-  const std::string word = " " + std::string(modifier) + " ";
+  const std::string word = fmt::format(" {} ", modifier);
   for (const auto& [of, words] : kModifiers) {
     if (of == op && words.find(word) != std::string_view::npos) return true;
   }
