@@ -6,6 +6,7 @@
 #include "autotune/io/builtin.h"
 #include "test/emulated/emulate.h"
 #include "test/support/catch.h"
+#include "test/support/problems.h"
 
 using namespace autotune;
 
@@ -424,16 +425,8 @@ struct Findings {
   std::string first;
 };
 Findings found(const Broken& broken, bool as_it_should_be, std::uint64_t seeds) {
-  Problem problem;
-  problem.family = "gemm";
-  problem.m = broken.m;
-  problem.n = broken.n;
-  problem.k = broken.k;
-  problem.dtype = broken.dtype;
-  problem.out_dtype = default_out_dtype(broken.dtype);
-  problem.layout = broken.layout;
+  Problem problem = test::gemm(broken.m, broken.n, broken.k, broken.dtype, broken.layout);
   problem.alpha = 2;
-  problem = checked(problem).value();
   const DeviceSpec& device = *io::find_device("nvidia-h200");
   const Config config = parse_config(broken.config, *find_family("gemm")).value();
   const test::GivenMatrices given = test::draw(problem, 1);

@@ -161,27 +161,6 @@ std::vector<float> full_numbers(std::int64_t count, std::mt19937_64& random) {
   return values;
 }
 
-// Of a product: each sum, and the sum of its products' sizes.
-struct Sums {
-  std::vector<double> sums;
-  std::vector<double> sizes;
-};
-Sums sums_of(const Problem& p, const std::vector<float>& a, const std::vector<float>& weights) {
-  Sums out{std::vector<double>(static_cast<std::size_t>(p.m * p.n)),
-           std::vector<double>(static_cast<std::size_t>(p.m * p.n))};
-  for (std::int64_t row = 0; row < p.m; ++row) {
-    for (std::int64_t i = 0; i < p.k; ++i) {
-      const double factor = a[static_cast<std::size_t>(row * p.k + i)];
-      for (std::int64_t column = 0; column < p.n; ++column) {
-        const double term = factor * weights[static_cast<std::size_t>(i * p.n + column)];
-        out.sums[static_cast<std::size_t>(row * p.n + column)] += term;
-        out.sizes[static_cast<std::size_t>(row * p.n + column)] += std::abs(term);
-      }
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 GivenMatrices draw(const Problem& problem, std::uint64_t seed) {

@@ -12,10 +12,6 @@
 
 namespace autotune::test {
 
-// What every GEMM-like test needs of a type or layout.
-constexpr DType kEveryDType[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
-constexpr Layout kEveryLayout[] = {Layout::tn, Layout::tt, Layout::nn, Layout::nt};
-
 // A value as the type would store it.
 float rounded(float value, DType dtype);
 

@@ -1,13 +1,11 @@
 // Every kernel gives exact sums on the CPU, whatever order its threads and copies run in, on every
 // architecture that it claims.
-#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,13 +14,15 @@
 #include "search/plan.h"
 #include "test/emulated/emulate.h"
 #include "test/support/catch.h"
+#include "test/support/on_all_cores.h"
+#include "test/support/problems.h"
 #include "test/support/small_launches.h"
 
 using namespace autotune;
 
 namespace {
 
-// AUTOTUNE_EMULATED=whole: hours of it, for a change of the kernels or of the emulator.
+// AUTOTUNE_EMULATED=whole: some 40 times as much, for a change of the kernels or of the emulator.
 bool whole() {
   const char* asked = std::getenv("AUTOTUNE_EMULATED");
   return asked != nullptr && std::string(asked) == "whole";
@@ -77,32 +77,10 @@ std::string complaint(const Job& job) {
 void check(const std::vector<Job>& jobs) {
   REQUIRE(!jobs.empty());
   std::vector<std::string> complaints(jobs.size());
-  std::atomic<std::size_t> next{0};
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t job = next++; job < jobs.size(); job = next++) {
-        complaints[job] = complaint(jobs[job]);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  test::on_all_cores(jobs.size(), [&](std::size_t i) { complaints[i] = complaint(jobs[i]); });
   for (const std::string& each : complaints) {
     if (!each.empty()) FAIL_CHECK(each);
   }
-}
-
-Problem problem_of(const char* family, std::int64_t m, std::int64_t n, std::int64_t k, DType dtype,
-                   Layout layout) {
-  Problem problem;
-  problem.family = family;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.dtype = dtype;
-  problem.out_dtype = default_out_dtype(dtype);
-  problem.layout = layout;
-  return checked(problem).value();
 }
 
 const DeviceSpec& device(const char* name) {
@@ -152,8 +130,8 @@ TEST_CASE("small launches of every kind are right in any order of events", "[emu
   for (const test::SmallLaunch& each : test::small_launches()) {
     const auto config = parse_config(each.config, *find_family("gemm"));
     REQUIRE(config);
-    jobs.push_back({&h200, problem_of("gemm", each.m, each.n, each.k, each.dtype, Layout::tn),
-                    *config, each.max_sms, whole() ? 1000 : 24});
+    jobs.push_back({&h200, test::gemm(each.m, each.n, each.k, each.dtype, Layout::tn), *config,
+                    each.max_sms, whole() ? 1000 : 24});
   }
   check(jobs);
 }
@@ -180,16 +158,17 @@ TEST_CASE("sampled configs are right in every type and layout, on every architec
   std::uint64_t seed = 1;
   for (const char* name : kDevices) {
     const int count = (std::string(name) == "nvidia-h200" ? 3 : 1) * (whole() ? 40 : 1);
-    for (const DType dtype : test::kEveryDType) {
-      for (const Layout layout : test::kEveryLayout) {
+    for (const DType dtype : test::kAllDTypes) {
+      for (const Layout layout : test::kAllLayouts) {
         // Rows of whole 16-byte pieces, and rows of single elements.
-        add_sample(jobs, device(name), problem_of("gemm", 140, 168, 136, dtype, layout), count,
-                   seed++);
-        add_sample(jobs, device(name), problem_of("gemm", 67, 77, 65, dtype, layout), 1, seed++);
+        add_sample(jobs, device(name), test::gemm(140, 168, 136, dtype, layout), count, seed++);
+        add_sample(jobs, device(name), test::gemm(67, 77, 65, dtype, layout), 1, seed++);
       }
-      Problem gated = problem_of("geglu", 70, 72, 72, dtype, test::kEveryLayout[seed % 4]);
-      gated.activation = static_cast<Activation>(seed % 4);
-      add_sample(jobs, device(name), gated, count, seed++);
+      add_sample(jobs, device(name),
+                 test::geglu(70, 72, 72, dtype, test::kAllLayouts[seed % 4],
+                             test::kAllActivations[seed % 4]),
+                 count, seed);
+      ++seed;
     }
   }
   std::map<std::string, int> of_kernels;
@@ -209,11 +188,11 @@ TEST_CASE("default configs are right where no size is a multiple of anything", "
   const auto extent = [&] { return kExtents[random() % std::size(kExtents)]; };
   for (const char* name : {"nvidia-h200", "nvidia-a100-sxm4-80gb", "tesla-t4"}) {
     for (int i = 0; i < (whole() ? 10'000 : 40); ++i) {
-      const DType dtype = test::kEveryDType[random() % 4];
-      const Layout layout = test::kEveryLayout[random() % 4];
+      const DType dtype = test::kAllDTypes[random() % 4];
+      const Layout layout = test::kAllLayouts[random() % 4];
       const std::int64_t m = extent();
       const std::int64_t n = extent();
-      Problem problem = problem_of("gemm", m, n, extent(), dtype, layout);
+      Problem problem = test::gemm(m, n, extent(), dtype, layout);
       if (i % 4 == 0) problem.beta = 0.5;
       if (i % 3 == 0) problem.alpha = 2;
       if (i % 5 == 0) problem.ldc += static_cast<std::int64_t>(random() % 9);

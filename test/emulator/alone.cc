@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "test/emulator/arithmetic.h"
+
 namespace autotune::emulator {
 
 bool Launch::alone(Thread& t, const Instruction& i) {
@@ -108,10 +110,8 @@ void Launch::load(Thread& t, const Instruction& i) {
   for (int e = 0; e < i.count; ++e) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, from + static_cast<std::size_t>(e) * element, element);
-    if (is_signed(i.type)) {  // into a register that may be wider
-      const auto unused = static_cast<int>(64 - 8 * element);
-      bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(bits << unused) >> unused);
-    }
+    // Into a register that may be wider.
+    if (is_signed(i.type)) bits = static_cast<std::uint64_t>(signed_value(bits, i.type));
     if (operand(i, e).slot >= 0) t.registers[operand(i, e).slot] = bits;
   }
   if (i.acquires) hear(warp_of(t).clocks, memory_.released(address));

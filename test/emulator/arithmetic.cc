@@ -9,11 +9,6 @@ namespace autotune::emulator {
 
 namespace {
 
-std::int64_t signed_value(std::uint64_t value, Type type) {
-  const int unused = 64 - 8 * bytes_of(type);
-  return static_cast<std::int64_t>(value << unused) >> unused;
-}
-
 bool is_float(Type type) { return type == Type::f32; }
 
 template <typename T>
@@ -211,6 +206,11 @@ void move_parts(const Instruction& i, const Operand* operands, std::uint64_t* re
 }
 
 }  // namespace
+
+std::int64_t signed_value(std::uint64_t value, Type type) {
+  const int unused = 64 - 8 * bytes_of(type);
+  return static_cast<std::int64_t>(value << unused) >> unused;
+}
 
 std::uint64_t kept(std::uint64_t value, Type type) {
   if (type == Type::pred) return value & 1;

@@ -7,9 +7,12 @@
 
 namespace autotune::emulator {
 
-// Whether the instruction is one of those. `registers` are the slots of one thread, each a value
-// without sign in its lower bits.
+// Whether the instruction is one of those. `registers` are the slots of one thread, each a value in
+// its lower bits, of which an instruction reads as many as its type has.
 bool calculate(const Instruction& instruction, const Operand* operands, std::uint64_t* registers);
+
+// The number that the bits of a signed type are.
+std::int64_t signed_value(std::uint64_t bits, Type type);
 
 // The bits that a register of the type keeps.
 std::uint64_t kept(std::uint64_t value, Type type);

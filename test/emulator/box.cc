@@ -4,19 +4,11 @@
 
 #include <cstring>
 
+#include "test/emulator/swizzle.h"
+
 namespace autotune::emulator {
 
 namespace {
-
-constexpr std::size_t kPiece = 16;  // bytes that the engine moves as one
-
-// Byte offset of piece `at` bytes into the box, under the swizzle, which works on addresses.
-std::size_t swizzled(std::uint64_t shared, std::size_t at, std::uint32_t swizzle_bytes) {
-  if (swizzle_bytes == 0) return at;
-  const std::uint64_t linear = shared + at;
-  const std::uint64_t turned = linear >> 7 & (swizzle_bytes / kPiece - 1);
-  return (linear ^ turned << 4) - shared;
-}
 
 // For each piece that lies in the matrix, its address there and its place in the box.
 template <typename Visit>
@@ -27,8 +19,9 @@ void for_each_piece(const Box& box, std::size_t element, const Visit& visit) {
     for (std::size_t byte = 0; byte < box.row_bytes(); byte += kPiece) {
       const std::int64_t inner = box.inner + static_cast<std::int64_t>(byte / element);
       const bool inside = outer >= 0 && outer < map.outer && inner >= 0 && inner < map.inner;
-      const std::size_t place =
-          swizzled(box.shared, row * box.row_bytes() + byte, map.swizzle_bytes);
+      const std::uint64_t at = box.shared + row * box.row_bytes() + byte;
+      const std::uint64_t there = map.swizzle_bytes == 0 ? at : swizzled(at, map.swizzle_bytes);
+      const std::size_t place = there - box.shared;
       const std::uint64_t address = map.address +
                                     static_cast<std::uint64_t>(outer * map.pitch_bytes) +
                                     static_cast<std::uint64_t>(inner) * element;

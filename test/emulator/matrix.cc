@@ -5,12 +5,11 @@
 #include <cstring>
 
 #include "test/emulator/numbers.h"
+#include "test/emulator/swizzle.h"
 
 namespace autotune::emulator {
 
 namespace {
-
-constexpr int kPiece = 16;  // bytes that a swizzle moves as one
 
 // Row or column, depth and value of the elements that a register of a fragment holds.
 std::uint32_t word(const Lanes& lanes, int lane, const Operand& operand) {
@@ -64,10 +63,11 @@ struct Descriptor {
     const std::uint64_t within = k_major ? inner : inner % bytes;
     const std::uint64_t linear =
         begin + slab * leading + outer / 8 * stride + outer % 8 * bytes + within;
-    const std::uint64_t turned = linear >> 7 & (bytes / kPiece - 1);
-    return (linear ^ turned << 4) & ~std::uint64_t{kPiece - 1};
+    return swizzled(linear, bytes) & ~(kPiece - 1);
   }
 };
+
+constexpr int kPieceBytes = static_cast<int>(kPiece);
 
 // `extent` rows of A, or columns of B, from `first` on, by `depth` elements of k, into
 // `out[extent][depth]`.
@@ -78,14 +78,14 @@ void take_operand(const Descriptor& from, int first, int extent, int depth, bool
   const int lines = k_major ? extent : depth;
   const int line_elements = k_major ? depth : extent;
   for (int line = 0; line < lines; ++line) {
-    for (int e = 0; e < line_elements; e += kPiece / bytes) {
+    for (int e = 0; e < line_elements; e += kPieceBytes / bytes) {
       const int outer = k_major ? first + line : line;
       const int inner = (k_major ? e : first + e) * bytes;
       const std::uint64_t piece =
           from.piece(static_cast<std::uint64_t>(outer), static_cast<std::uint64_t>(inner), k_major);
       const std::byte* at = shared.begin_async_read(piece, kPiece, actor);
       held.push_back(piece);
-      for (int i = 0; i < kPiece / bytes; ++i) {
+      for (int i = 0; i < kPieceBytes / bytes; ++i) {
         const float value = operand_value(at + i * bytes, type);
         out[k_major ? line * depth + e + i : (e + i) * depth + line] = value;
       }

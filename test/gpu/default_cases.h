@@ -1,16 +1,13 @@
 // Many problems with their default configs, found and compiled on all cores.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <functional>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "test/gpu/default_config.h"
+#include "test/support/on_all_cores.h"
 
 namespace autotune::test {
 
@@ -20,18 +17,6 @@ struct Case {
   std::string hash;  // of its code; empty where the problem has no config
   std::string error;
 };
-
-// `work` of 0 to count - 1, on all cores; it must not use Catch.
-inline void on_all_cores(std::size_t count, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next{0};
-  std::vector<std::thread> threads;
-  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
-    threads.emplace_back([&] {
-      for (std::size_t job = next++; job < count; job = next++) work(job);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 // Compiles on all cores what compile() is about to be asked for one after the other.
 inline void compile_ahead(const std::vector<std::pair<Config, Problem>>& wanted,

@@ -11,27 +11,9 @@
 #include "kernels/problem.h"
 #include "search/plan.h"
 #include "test/support/catch.h"
+#include "test/support/problems.h"
 
 namespace autotune::test {
-
-inline Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype, Layout layout) {
-  Problem problem;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.dtype = dtype;
-  problem.out_dtype = default_out_dtype(dtype);
-  problem.layout = layout;
-  return checked(problem).value();
-}
-
-inline Problem geglu(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype, Layout layout,
-                     Activation activation) {
-  Problem problem = gemm(m, n, k, dtype, layout);
-  problem.family = "geglu";
-  problem.activation = activation;
-  return checked(problem).value();
-}
 
 inline search::Candidate default_config(const Problem& problem, const DeviceSpec& device) {
   auto candidate =
@@ -72,10 +54,5 @@ inline worker::MeasureRequest default_request(const Problem& problem, const Devi
   request.actual = code.actual;
   return request;
 }
-
-constexpr DType kAllDTypes[] = {DType::bf16, DType::fp16, DType::tf32, DType::fp32};
-constexpr Activation kAllActivations[] = {Activation::gelu_tanh, Activation::gelu_erf,
-                                          Activation::silu, Activation::relu};
-constexpr Layout kAllLayouts[] = {Layout::tn, Layout::tt, Layout::nn, Layout::nt};
 
 }  // namespace autotune::test

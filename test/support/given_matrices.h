@@ -1,6 +1,7 @@
 // Matrices that a test gives, element by element.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -26,20 +27,26 @@ inline std::vector<float> whole_numbers(std::int64_t count, std::mt19937_64& ran
   return values;
 }
 
-// A times `weights`, row by row.
-inline std::vector<float> product(const Problem& p, const std::vector<float>& a,
-                                  const std::vector<float>& weights) {
-  std::vector<float> values(static_cast<std::size_t>(p.m * p.n));
+// Of A times `weights`, row by row: each sum, and the sum of its products' sizes.
+struct Sums {
+  std::vector<double> sums;
+  std::vector<double> sizes;
+};
+inline Sums sums_of(const Problem& p, const std::vector<float>& a,
+                    const std::vector<float>& weights) {
+  Sums out{std::vector<double>(static_cast<std::size_t>(p.m * p.n)),
+           std::vector<double>(static_cast<std::size_t>(p.m * p.n))};
   for (std::int64_t row = 0; row < p.m; ++row) {
     for (std::int64_t i = 0; i < p.k; ++i) {
-      const float factor = a[static_cast<std::size_t>(row * p.k + i)];
+      const double factor = a[static_cast<std::size_t>(row * p.k + i)];
       for (std::int64_t column = 0; column < p.n; ++column) {
-        values[static_cast<std::size_t>(row * p.n + column)] +=
-            factor * weights[static_cast<std::size_t>(i * p.n + column)];
+        const double term = factor * weights[static_cast<std::size_t>(i * p.n + column)];
+        out.sums[static_cast<std::size_t>(row * p.n + column)] += term;
+        out.sizes[static_cast<std::size_t>(row * p.n + column)] += std::abs(term);
       }
     }
   }
-  return values;
+  return out;
 }
 
 }  // namespace autotune::test
