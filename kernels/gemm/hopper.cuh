@@ -108,24 +108,50 @@ __device__ __forceinline__ void prefetch_map(const TensorMapBytes& map) {
   asm volatile("prefetch.tensormap [%0];\n" ::"l"(&map) : "memory");
 }
 
+// Which lines the L2 drops when it needs room: what ptxas 13.0 makes of createpolicy.fractional,
+// which itself takes several instructions, and of no preference (CUTLASS, TMA::CacheHintSm90).
+enum class L2Policy : u64 {
+  kNormal = 0x1000000000000000,
+  kEvictFirst = 0x12F0000000000000,
+  kEvictLast = 0x14F0000000000000,
+};
+
 // Copies the box at (inner, outer) to shared memory; what lies outside of the matrix becomes zero.
+// The policy is given with the copy only where `kHinted`.
+template <bool kHinted>
 __device__ __forceinline__ void tma_load(u32 shared, const TensorMapBytes& map, int inner,
-                                         int outer, u32 barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%2, %3}], [%4];\n" ::"r"(shared),
-      "l"(&map), "r"(inner), "r"(outer), "r"(barrier)
-      : "memory");
+                                         int outer, u32 barrier, L2Policy policy) {
+#define AT_LOAD(hint, operand)                                                                \
+  asm volatile(                                                                               \
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes" hint \
+      " [%0], [%1, {%2, %3}], [%4]" operand ";\n" ::"r"(shared),                              \
+      "l"(&map), "r"(inner), "r"(outer), "r"(barrier), "l"(u64(policy))                       \
+      : "memory")
+  if constexpr (kHinted) {
+    AT_LOAD(".L2::cache_hint", ", %5");
+  } else {
+    AT_LOAD("", "");
+  }
+#undef AT_LOAD
 }
 
 // The same into every block of the cluster whose bit is set, at the same address of each.
+template <bool kHinted>
 __device__ __forceinline__ void tma_load_multicast(u32 shared, const TensorMapBytes& map, int inner,
-                                                   int outer, u32 barrier, u16 blocks) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(shared),
-      "l"(&map), "r"(inner), "r"(outer), "r"(barrier), "h"(blocks)
-      : "memory");
+                                                   int outer, u32 barrier, u16 blocks,
+                                                   L2Policy policy) {
+#define AT_LOAD(hint, operand)                                                                  \
+  asm volatile(                                                                                 \
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"        \
+      ".multicast::cluster" hint " [%0], [%1, {%2, %3}], [%4], %5" operand ";\n" ::"r"(shared), \
+      "l"(&map), "r"(inner), "r"(outer), "r"(barrier), "h"(blocks), "l"(u64(policy))            \
+      : "memory")
+  if constexpr (kHinted) {
+    AT_LOAD(".L2::cache_hint", ", %6");
+  } else {
+    AT_LOAD("", "");
+  }
+#undef AT_LOAD
 }
 
 // Copies a box from shared memory. What lies outside of the matrix is not written, where the

@@ -36,9 +36,10 @@ struct OperandTile {
 // rows, sent to all of the `blocks`, or, where `kAlone`, all of them for itself. Where several
 // matrices share the slabs of a tile, `T` is the part of one of them.
 template <typename T, bool kKMajor, int kSharers = 1, int kSlabPitch = T::kSlabBytes,
-          bool kAlone = false>
+          bool kAlone = false, bool kHinted = false>
 __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map, int first, int k,
-                                             u32 barrier, int share = 0, u16 blocks = 0) {
+                                             u32 barrier, int share = 0, u16 blocks = 0,
+                                             L2Policy policy = L2Policy::kNormal) {
   constexpr int kShareRows = T::kRows / kSharers;
   static_assert(kShareRows % 8 == 0, "shares are whole swizzle groups");
   const auto load_share = [&](int row) {
@@ -48,9 +49,9 @@ __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map
       const int inner = (kKMajor ? k : first) + slab * kSlabElements;
       const int outer = (kKMajor ? first : k) + row;
       if constexpr (kSharers == 1 || kAlone) {
-        tma_load(target, map, inner, outer, barrier);
+        tma_load<kHinted>(target, map, inner, outer, barrier, policy);
       } else {
-        tma_load_multicast(target, map, inner, outer, barrier, blocks);
+        tma_load_multicast<kHinted>(target, map, inner, outer, barrier, blocks, policy);
       }
     }
   };

@@ -7,11 +7,32 @@ __device__ __forceinline__ u32 stage_bytes(const WgmmaArgs& args) {
   return sizeof(Stage) - (BLOCK_M - loaded_rows(args.gemm.m, BLOCK_M)) * 128 * TileA::kSlabs;
 }
 
+// Tiles of few rows or columns are for matrices of few rows or columns, whose other side's operand
+// streams through the L2 once. What all blocks read, and C until its reader comes, is to outlast
+// it.
+constexpr bool kTellsL2 = BLOCK_M * CLUSTER_M <= 64 || BLOCK_N * CLUSTER_N <= 64;
+
+struct L2Policies {
+  L2Policy a = L2Policy::kNormal;
+  L2Policy b = L2Policy::kNormal;
+};
+
+__device__ __forceinline__ L2Policies l2_policies(const GemmArgs& gemm) {
+  constexpr int kFew = 2;  // tiles that read the same lines at about the same time
+  const bool a_streams = gemm.tiles_n <= kFew;
+  const bool b_streams = gemm.tiles_m <= kFew;
+  if (a_streams == b_streams) return {};
+  return a_streams ? L2Policies{L2Policy::kEvictFirst, L2Policy::kEvictLast}
+                   : L2Policies{L2Policy::kEvictLast, L2Policy::kEvictFirst};
+}
+
 // Starts the loads of the k tile that comes at `step` of a tile of C into a stage whose readers are
 // done: this block's share of what its cluster needs, or, where `kAlone`, all that it needs itself.
-template <bool kAlone>
+// `kHinted`: with the policies.
+template <bool kAlone, bool kHinted>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
-                                           ClusterPlace place, u32 at, const Unit& unit, int step) {
+                                           ClusterPlace place, u32 at, const Unit& unit, int step,
+                                           L2Policies policies = {}) {
   // A's tile is needed by the blocks of this row of the cluster, B's by those of this column.
   u16 row_blocks = 0;
   u16 column_blocks = 0;
@@ -25,21 +46,21 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   Stage& stage = shared.stages[at];
   const int turned = unit.start + step;
   const int k = (unit.first + (turned < unit.count ? turned : turned - unit.count)) * BLOCK_K;
-  load_operand<TileA, A_K_MAJOR, CLUSTER_N, TileA::kSlabBytes, kAlone>(
-      shared_address(&stage.a), args.map_a, unit.row, k, full, place.n, row_blocks);
+  load_operand<TileA, A_K_MAJOR, CLUSTER_N, TileA::kSlabBytes, kAlone, kHinted>(
+      shared_address(&stage.a), args.map_a, unit.row, k, full, place.n, row_blocks, policies.a);
   const u32 tile_b = shared_address(&stage.b);
-  load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone>(
-      tile_b, args.map_b, unit.col, k, full, place.m, column_blocks);
+  load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone, kHinted>(
+      tile_b, args.map_b, unit.col, k, full, place.m, column_blocks, policies.b);
   if constexpr (GATED) {
-    load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone>(
+    load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone, kHinted>(
         tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
-        unit.col, k, full, place.m, column_blocks);
+        unit.col, k, full, place.m, column_blocks, policies.b);
   }
 }
 
 // The first loads of the block, in one straight line behind the kernel's entry: at cold caches the
 // instructions come from DRAM as well, and every jump waits for them. They need the barriers of
-// their own stages only, and no other block of the cluster.
+// their own stages only, and no other block of the cluster; what the L2 is told can wait.
 
 __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
                                           ClusterPlace place, int k_tiles) {
@@ -47,7 +68,7 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 #pragma unroll
   for (int i = 0; i < kOpening; ++i) {
     if (i < unit.count) {
-      load_stage<true>(args, shared, place, u32(i), unit, i);
+      load_stage<true, false>(args, shared, place, u32(i), unit, i);
     }
   }
 }
@@ -56,13 +77,14 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
                                         ClusterPlace place, u32 units, int k_tiles) {
   int step = min(unit_of(first_unit(), args, place, k_tiles).count, kOpening);
+  const L2Policies policies = l2_policies(args.gemm);
   RingPosition at{0, 1};  // the first pass waits for nobody
   at.advance(u32(step));
   for (u32 id = first_unit(); id < units; id += next_unit()) {
     const Unit unit = unit_of(id, args, place, k_tiles);
     for (; step < unit.count; ++step) {
       barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-      load_stage<false>(args, shared, place, at.stage, unit, step);
+      load_stage<false, kTellsL2>(args, shared, place, at.stage, unit, step, policies);
       at.advance();
     }
     step = 0;

@@ -178,7 +178,7 @@ constexpr std::pair<Op, std::string_view> kModifiers[] = {
     {Op::multiply, " m16n8k16 m16n8k8 row col "},
     {Op::copy, " L2::128B "},
     {Op::give, " v4 "},
-    {Op::box_load, " multicast::cluster "},
+    {Op::box_load, " multicast::cluster L2::cache_hint "},
     {Op::nothing, " dec inc sync aligned "},  // setmaxnreg
 };
 

@@ -1,5 +1,6 @@
-// What racecheck, which slows a kernel down by orders of magnitude, is run on (`gpu_tests
-// "[race]"`).
+// What the sanitizers' tools are run on (`gpu_tests "[race]"`), racecheck among them, which slows a
+// kernel down by orders of magnitude and is kept from what stalls it
+// (`"[race]~[stalls_racecheck]"`).
 #include <random>
 #include <vector>
 
@@ -10,12 +11,15 @@
 
 using namespace autotune;
 
-TEST_CASE("small launches of every kind give exact sums", "[race]") {
+namespace {
+
+void check_sums(bool stalls_racecheck) {
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
   std::mt19937_64 random(7);
   int launched = 0;
   for (const test::SmallLaunch& each : test::small_launches()) {
+    if (each.stalls_racecheck != stalls_racecheck) continue;
     const Problem problem = test::gemm(each.m, each.n, each.k, each.dtype, Layout::tn);
     const auto config = parse_config(each.config, *find_family("gemm"));
     REQUIRE(config);
@@ -34,4 +38,12 @@ TEST_CASE("small launches of every kind give exact sums", "[race]") {
     ++launched;
   }
   CHECK(launched > 0);
+}
+
+}  // namespace
+
+TEST_CASE("small launches of every kind give exact sums", "[race]") { check_sums(false); }
+
+TEST_CASE("and those that racecheck would wait for", "[race][stalls_racecheck]") {
+  check_sums(true);
 }
