@@ -74,7 +74,9 @@ __device__ __forceinline__ u32 accumulate_tile(float (&acc)[kTilesM][kAccumulato
     previous = at.stage;
     at.advance();
   }
-  if (PINGPONG && threadIdx.x % 128 == 0) barrier_arrive(shared_address(&next_turn));
+  // Every warp for itself: were one of them not to have seen its turn yet when the other consumer
+  // gives the next one, it would take that for the last.
+  if (PINGPONG && threadIdx.x % 32 == 0) barrier_arrive(shared_address(&next_turn));
   wgmma_wait<0>();
   if constexpr (!STORES_IN_RING) release(shared.empty[previous]);
 #pragma unroll

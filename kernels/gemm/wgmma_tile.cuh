@@ -92,8 +92,8 @@ __device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
     if (s >= kOpening) barrier_init(shared_address(&shared.full[s]), 1);
     barrier_init(shared_address(&shared.empty[s]), kStageConsumers * (CLUSTER_M + CLUSTER_N - 1));
   }
-  barrier_init(shared_address(&shared.turn[0]), 1);
-  barrier_init(shared_address(&shared.turn[1]), 1);
+  barrier_init(shared_address(&shared.turn[0]), 4);  // a consumer's warps
+  barrier_init(shared_address(&shared.turn[1]), 4);
 #if SPLIT_PARTS > 1
 #pragma unroll
   for (int w = 0; w < CONSUMERS * 4; ++w) {

@@ -38,6 +38,11 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "cluster_n=1,split_k=1" +
            order,
        1},
+      {tf32, 600, 68, 32,  // tiles of one k tile
+       "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=2,pingpong=1,cluster_m=1,"
+       "cluster_n=1,split_k=1" +
+           order,
+       1},
       {tf32, 300, 136, 160, two + "pingpong=0,cluster_m=2,cluster_n=1,split_k=1" + order, 2},
       {tf32, 200, 200, 160, one + "pingpong=0,cluster_m=1,cluster_n=2,split_k=1" + order, 2},
       {tf32, 100, 68, 320, one + "pingpong=0,cluster_m=1,cluster_n=1,split_k=4" + order},
