@@ -1,5 +1,6 @@
 // Every kernel gives exact sums on the CPU, whatever order its threads and copies run in, on every
 // architecture that it claims.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -109,15 +110,17 @@ std::int64_t reduced(std::int64_t extent, std::int64_t target) {
   return extent <= target ? extent : target / 8 * 8 + extent % 8;
 }
 
-// A smaller problem that the config takes through all that it does: two tiles each way that are not
-// whole, more k tiles than stages.
-Problem reduced(const Problem& problem, const Config& config) {
+// A smaller problem of `tiles` tiles each way, the last of them not whole, and of `k_tiles` k
+// tiles.
+Problem reduced(const Problem& problem, const Config& config, int tiles, int k_tiles) {
   const auto value = [&](const char* name) { return value_of(config, name); };
   const bool clusters = config.kernel->name() == "wgmma";
+  const int tile_m = value("block_m") * (clusters ? value("cluster_m") : 1);
+  const int tile_n = value("block_n") * (clusters ? value("cluster_n") : 1);
   Problem small = problem;
-  small.m = reduced(problem.m, value("block_m") * (clusters ? value("cluster_m") : 1) + 40);
-  small.n = reduced(problem.n, value("block_n") * (clusters ? value("cluster_n") : 1) + 24);
-  small.k = reduced(problem.k, std::int64_t{value("block_k")} * (value("stages") + 2) + 24);
+  small.m = reduced(problem.m, (tiles - 1) * tile_m + std::min(40, tile_m));
+  small.n = reduced(problem.n, (tiles - 1) * tile_n + std::min(24, tile_n));
+  small.k = reduced(problem.k, std::int64_t{value("block_k")} * (k_tiles - 1) + 24);
   small.lda = small.ldb = small.ldc = 0;
   return checked(small).value();
 }
@@ -143,10 +146,14 @@ TEST_CASE("the code of every winner that comes along is right", "[emulated]") {
     REQUIRE(config);
     for (std::size_t stage = 0; stage < stage_count(entry.problem); ++stage) {
       const Config own = stage_of(*config, stage);
-      const Problem problem = reduced(stage_of(entry.problem, stage), own);
-      // Few blocks, so that those that may take several tiles do.
-      jobs.push_back(
-          {&device(std::string(entry.device).c_str()), problem, own, 4, whole() ? 40 : 2});
+      const Problem problem = stage_of(entry.problem, stage);
+      const DeviceSpec& gpu = device(std::string(entry.device).c_str());
+      const int seeds = whole() ? 40 : 2;
+      // The ring goes round; then tiles that are over at once. Few blocks, so that those that may
+      // take several tiles do.
+      const int stages = value_of(own, "stages");
+      jobs.push_back({&gpu, reduced(problem, own, 2, stages + 3), own, 4, seeds});
+      jobs.push_back({&gpu, reduced(problem, own, 3, 1), own, 2, seeds});
     }
   }
   check(jobs);
