@@ -17,7 +17,7 @@ struct SmallLaunch {
   std::int64_t k;
   std::string config;
   int max_sms = 0;                // fewer than there are tiles: blocks take several
-  bool stalls_racecheck = false;  // never ends under it, as it does everywhere else
+  bool stalls_racecheck = false;  // did not end under it, but everywhere else
 };
 
 inline const std::vector<SmallLaunch>& small_launches() {
