@@ -7,7 +7,8 @@
 
 namespace autotune::test {
 
-inline Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype, Layout layout) {
+inline Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::bf16,
+                    Layout layout = Layout::tn) {
   Problem problem;
   problem.m = m;
   problem.n = n;

@@ -5,6 +5,7 @@
 #include "kernels/gemm/gemm_twin.h"
 #include "kernels/problem.h"
 #include "test/support/catch.h"
+#include "test/support/problems.h"
 
 namespace autotune {
 namespace {
@@ -23,24 +24,10 @@ Config config_of(const std::string& parameters) {
   return *config;
 }
 
-Problem product(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::bf16,
-                Layout layout = Layout::tn) {
-  Problem problem;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.dtype = dtype;
-  problem.out_dtype = default_out_dtype(dtype);
-  problem.layout = layout;
-  const auto whole = checked(problem);
-  REQUIRE(whole);
-  return *whole;
-}
-
 // The name of the first structural constraint that does not hold; empty where all do.
 std::string_view broken(const std::string& parameters, DType dtype, Layout layout = Layout::tn) {
   const Config config = config_of(parameters);
-  const KernelTraits traits = traits_of(product(1, 4096, 4096, dtype, layout));
+  const KernelTraits traits = traits_of(test::gemm(1, 4096, 4096, dtype, layout));
   for (const Constraint& constraint : config.kernel->constraints()) {
     if (!constraint.holds(config.values, traits)) return constraint.name;
   }
@@ -50,7 +37,7 @@ std::string_view broken(const std::string& parameters, DType dtype, Layout layou
 TEST_CASE("gemv serves what lies along k, on tensor cores or by FFMA") {
   const HostTwin& gemv = *find_kernel(*find_family("gemm"), "gemv");
   const auto refusal = [&](DType dtype, Layout layout, const DeviceSpec& device) {
-    return gemv.unsupported(traits_of(product(2, 64, 64, dtype, layout)), device);
+    return gemv.unsupported(traits_of(test::gemm(2, 64, 64, dtype, layout)), device);
   };
   for (const DType dtype : {DType::bf16, DType::fp16, DType::tf32, DType::fp32}) {
     CHECK(refusal(dtype, Layout::tn, hopper()).empty());
@@ -59,7 +46,8 @@ TEST_CASE("gemv serves what lies along k, on tensor cores or by FFMA") {
     CHECK_FALSE(refusal(dtype, Layout::nt, hopper()).empty());
   }
   // A single row lies along k, whatever its layout is called.
-  CHECK(gemv.unsupported(traits_of(product(1, 64, 64, DType::bf16, Layout::nt)), hopper()).empty());
+  CHECK(gemv.unsupported(traits_of(test::gemm(1, 64, 64, DType::bf16, Layout::nt)), hopper())
+            .empty());
   CHECK(refusal(DType::fp32, Layout::tn, {}).empty());
   CHECK(gemv.most_rows() == 16);
   CHECK_FALSE(refusal(DType::bf16, Layout::tn, {}).empty());
@@ -85,7 +73,7 @@ TEST_CASE("gemv's structure: rows of the instruction, whole warps, whole steps, 
 }
 
 TEST_CASE("gemv's resources and launch") {
-  const Problem problem = product(5, 1000, 4096);
+  const Problem problem = test::gemm(5, 1000, 4096);
   const Config config = config_of("block_m=8,block_n=32,block_k=512,warps_n=2,warps_k=4");
   const Resources need = config.kernel->resources(config, problem, hopper(), 0);
   CHECK(need.most_rows == 8);
@@ -103,7 +91,7 @@ TEST_CASE("gemv's resources and launch") {
 }
 
 TEST_CASE("the work of gemv: all 16 rows of the instruction, A once for each warp along n") {
-  const Problem problem = product(1, 4096, 4096);
+  const Problem problem = test::gemm(1, 4096, 4096);
   const Config config = config_of("block_m=8,block_n=16,block_k=512,warps_n=2,warps_k=4");
   const Work work = config.kernel->work(config, problem, hopper());
   CHECK(work.tiles_m == 1);

@@ -4,20 +4,11 @@
 #include "autotune/io/builtin.h"
 #include "search/plan.h"
 #include "test/support/catch.h"
+#include "test/support/problems.h"
 
 namespace autotune::search {
 
-inline Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::bf16) {
-  Problem problem;
-  problem.m = m;
-  problem.n = n;
-  problem.k = k;
-  problem.dtype = dtype;
-  problem.out_dtype = default_out_dtype(dtype);
-  const auto whole = checked(problem);
-  REQUIRE(whole);
-  return *whole;
-}
+using test::gemm;
 
 inline const DeviceSpec& device_named(std::string_view name) {
   const DeviceSpec* device = io::find_device(name);
