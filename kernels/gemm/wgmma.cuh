@@ -41,7 +41,7 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
     const bool last = id + stride >= units;
     block_wait<CONSUMERS * 128>();  // until no warp's product reads that stage
     if (kCluster > 1 && last) release(shared.empty[held]);  // nobody fills it any more
-    WarpStores& buffers = reinterpret_cast<WarpStores*>(&shared.stages[held])[warp];
+    WarpStores& buffers = reinterpret_cast<WarpStores*>(&shared.stages[held])[consumer * 4 + warp];
 #endif
     store_tile(buffers, half, acc, args, exchange, unit, unit.row + first_row + warp * 16);
 #if STORES_IN_RING

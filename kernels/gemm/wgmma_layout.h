@@ -125,9 +125,10 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
   l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
   // Where buffers of their own leave no room for the last stage. A block with several tiles then
-  // loads less of the next one while it stores.
-  l.stores_in_ring =
-      v[kConsumers] == 1 && l.stores_bytes <= l.a_bytes + l.b_bytes && l.total() > kMostShared;
+  // loads less of the next one while it stores. A warp that has but one store needs one buffer.
+  const bool one = consumer_rows(v) == kInstructionM && slice_columns(v) <= l.chunk;
+  l.stores_in_ring = v[kPingpong] == 0 && l.total() > kMostShared &&
+                     l.stores_bytes / (one ? 2 : 1) <= l.a_bytes + l.b_bytes;
   return l;
 }
 

@@ -42,7 +42,6 @@ __device__ __forceinline__ u32 packed(float2 v) {
 
 // Where in a row of this block's columns a store begins: behind the one before it, or over it where
 // the row would end.
-constexpr int kChunks = (kSliceN + CHUNK_N - 1) / CHUNK_N;
 __device__ constexpr int chunk_column(int chunk) {
   return chunk + 1 < kChunks ? chunk * CHUNK_N : kSliceN - CHUNK_N;
 }
@@ -119,7 +118,7 @@ __device__ __forceinline__ void store_chunks(WarpStores& buffers, u32& half,
     const int col = slice + chunk_column(kChunk);
     const bool first_lane = threadIdx.x % 32 == 0;
     StoreBuffer& buffer = buffers[half];
-    half ^= 1;
+    half ^= kStoreBuffers - 1;
     if (first_lane) tma_store_wait<1>();  // the group before the last has read this buffer
     __syncwarp();
     fill_store_buffer<chunk_column(kChunk)>(buffer, acc, args.gemm, row, col);

@@ -60,7 +60,10 @@ struct GivenBarriers {
 };
 #endif
 
-typedef StoreBuffer WarpStores[2];  // one is filled while the other is stored
+// One is filled while the other is stored; one alone where C leaves through a stage all at once.
+constexpr int kChunks = (kSliceN + CHUNK_N - 1) / CHUNK_N;  // of a row of this block's columns
+constexpr int kStoreBuffers = STORES_IN_RING && kTilesM * kChunks == 1 ? 1 : 2;
+typedef StoreBuffer WarpStores[kStoreBuffers];
 
 struct SharedMemory {
   Stage stages[STAGES];
@@ -109,8 +112,8 @@ static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
 static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
 static_assert(sizeof(StoreBuffer) == SMEM_STORE_BYTES, "store buffer");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
-static_assert(!STORES_IN_RING || (CONSUMERS == 1 && sizeof(Stage) >= sizeof(WarpStores[4])),
-              "one consumer's stores lie in a stage that nobody else reads");
+static_assert(!STORES_IN_RING || (!PINGPONG && sizeof(Stage) >= sizeof(WarpStores[CONSUMERS * 4])),
+              "stores lie in a stage that all consumers have read");
 
 typedef Ring<STAGES> RingPosition;
 

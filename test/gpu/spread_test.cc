@@ -54,12 +54,12 @@ TEST_CASE("C leaves through a stage of the ring while the next tile's stages fil
   if (measurer == nullptr) return;
   test::Batch batch(*measurer);
   const auto config_of = [](const std::string& text, const char* family = "gemm") {
-    const auto config =
-        parse_config("wgmma:block_m=64,consumers=1,pingpong=0," + text, *find_family(family));
+    const auto config = parse_config("wgmma:pingpong=0," + text, *find_family(family));
     REQUIRE(config);
     return *config;
   };
-  const std::string deep = "block_n=64,block_k=128,stages=7,";
+  const std::string one = "block_m=64,consumers=1,";
+  const std::string deep = one + "block_n=64,block_k=128,stages=7,";
   const std::string alone = "cluster_m=1,cluster_n=1,split_k=1";
   const auto check_rows = [&](std::int64_t m, const Config& config) {
     for (const int n : {1000, 1004, 1003}) {  // rows of C that end on 16 bytes, within, anywhere
@@ -79,16 +79,22 @@ TEST_CASE("C leaves through a stage of the ring while the next tile's stages fil
       batch.add(test::gemm(1000, 1000, 1032, DType::bf16, layout), config_of(deep + blocks));
     }
   }
-  check_rows(1000, config_of("block_n=80,block_k=64,stages=12,cluster_m=1,cluster_n=1,split_k=2"));
+  check_rows(1000,
+             config_of(one + "block_n=80,block_k=64,stages=12,cluster_m=1,cluster_n=1,split_k=2"));
   check_rows(100, config_of(deep + "cluster_m=2,cluster_n=1,split_k=3"));
+
+  const std::string two = "block_m=128,consumers=2,block_k=64,";
+  check_rows(1000, config_of(two + "block_n=128,stages=7," + alone));
+  check_rows(1000, config_of(two + "block_n=64,stages=9," + alone));
+  check_rows(200, config_of(two + "block_n=64,stages=9,cluster_m=2,cluster_n=1,split_k=3"));
 
   Problem to_fp32 = test::gemm(1000, 1000, 520, DType::bf16, Layout::tn);
   to_fp32.out_dtype = DType::fp32;
   batch.add(to_fp32, config_of(deep + alone));
   batch.add(test::gemm(1000, 1000, 520, DType::tf32, Layout::tn),
-            config_of("block_n=64,block_k=64,stages=7," + alone));
+            config_of(one + "block_n=64,block_k=64,stages=7," + alone));
   batch.add(test::geglu(1000, 1000, 520, DType::bf16, Layout::tn, Activation::gelu_tanh),
-            config_of("block_n=64,block_k=64,stages=9," + alone, "geglu"));
+            config_of(one + "block_n=64,block_k=64,stages=9," + alone, "geglu"));
   batch.check();
 }
 
