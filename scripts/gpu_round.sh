@@ -9,7 +9,7 @@
 #                small launches
 #   --tune       tunes the suite into OUT/cache.db, for each of VARIANTS
 #   --bench      times the suite's winners beside cuBLAS, for each of VARIANTS
-#   --search     the suite tuned twice from empty caches and the winners beside each other, again with
+#   --search     the suite tuned twice from scratch and the winners beside each other, again with
 #                the code there, the answers for problems as if they had never been tuned, and winners
 #                beside the best of the wide data
 #   --export     the winners of OUT/cache.db as OUT/tuned/<gpu>.yaml, for configs/tuned
@@ -59,8 +59,8 @@ search() {
     failed+=(search)
     return
   fi
-  search_part tune_from_empty cache tune
-  search_part tune_second second tune
+  search_part tune_from_empty cache tune --from-scratch
+  search_part tune_second second tune --from-scratch
   for i in 1 2 3; do
     search_part "bench_two_runs_$i" cache bench --baseline "$out/second.db"
   done
@@ -68,8 +68,8 @@ search() {
   search_part bench_left_out cache bench --baseline cublas --left-out
   part left_out python3 scripts/left_out.py "$out/bench.json" "$out/bench_left_out.json"
   # What the first of these compiles, the second finds.
-  search_part tune_again cache tune --fresh
-  search_part tune_with_code cache tune --fresh
+  search_part tune_again cache tune --fresh --from-scratch
+  search_part tune_with_code cache tune --fresh --from-scratch
   part beside_wide python3 scripts/beside_wide.py "$bin/autotune" "$out/beside_wide.json"
 }
 

@@ -176,6 +176,8 @@ const FlagOption kFlagOptions[] = {
     {kReplay, kGroupRun, "--fit-others", &Options::fit_others,
      "For each problem, fit the performance model to the rest of the data first"},
     {kTune, kGroupRun, "--fresh", &Options::fresh, "Measure again what the cache holds"},
+    {kTune, kGroupRun, "--from-scratch", &Options::from_scratch,
+     "Try no winners that are known of this problem or ones like it"},
     {kCacheArgs, kGroupRun, "--all", &Options::all, "remove: everything"},
     {kOutput, kGroupOutput, "-q,--quiet", &Options::quiet, "Only the result, and errors"},
 };

@@ -31,6 +31,7 @@ struct Options {
   std::string budget, trials, patience, strategy, jobs, seed;
   bool resume = false;
   bool fresh = false;
+  bool from_scratch = false;
   std::string baseline;
   std::string sustain;
   std::string action;

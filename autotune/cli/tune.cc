@@ -58,6 +58,7 @@ Expected<void> fill_steering(const Options& options, tune::TuneOptions& tune) {
     return fail(ErrorCode::bad_input, "--resume and --fresh exclude each other; give one of them");
   }
   tune.fresh = options.fresh;
+  tune.from_scratch = options.from_scratch;
   return {};
 }
 

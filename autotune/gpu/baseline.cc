@@ -58,17 +58,21 @@ struct Fastest {
   std::size_t timed = 0;           // those that could be timed
 };
 
-// Times some of the subjects in turns: their medians.
+// Times some of the subjects in turns, the operands' places in turn as well: their medians.
 Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>& subjects,
-                                       const std::vector<std::size_t>& some, std::size_t count) {
+                                       const std::vector<std::size_t>& some, std::size_t count,
+                                       std::size_t places) {
+  std::vector<std::size_t> launched(some.size(), 0);
   Rounds rounds(some.size(), {count, count, 0});
   while (true) {
     const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, {});
     if (turn.empty()) break;
     const auto taken =
         take_samples(rounds, turn, Timer::kMostAtOnce, [&](std::span<const std::size_t> now) {
-          std::vector<const Subject*> order;
-          for (const std::size_t i : now) order.push_back(&subjects[some[i]]);
+          std::vector<Turn> order;
+          for (const std::size_t i : now) {
+            order.push_back({&subjects[some[i]], launched[i]++ % places});
+          }
           return timer.sample(order);
         });
     if (!taken) return tl::unexpected(taken.error());
@@ -80,14 +84,16 @@ Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>&
 
 // A way that does not run is passed over. Only a lost GPU is an error.
 Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
-                             const std::vector<Subject>& subjects) {
+                             const std::vector<Subject>& subjects, std::size_t places) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<double> us(subjects.size(), kNever);
   Fastest fastest;
   double least = kNever;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
-    std::array<const Subject*, kProbes> order{};
-    order.fill(&subjects[i]);
+    std::array<Turn, kProbes> order{};
+    for (std::size_t probe = 0; probe < kProbes; ++probe) {
+      order[probe] = {&subjects[i], probe % places};
+    }
     const auto times = timer.sample(order);
     if (!times && bench.lost()) return tl::unexpected(times.error());
     if (!times) continue;
@@ -103,7 +109,8 @@ Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
   }
   if (fastest.level.size() < 2) return fastest;
   const int rounds = std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds);
-  const auto again = in_turns(timer, subjects, fastest.level, static_cast<std::size_t>(rounds));
+  const auto again =
+      in_turns(timer, subjects, fastest.level, static_cast<std::size_t>(rounds), places);
   if (!again && bench.lost()) return tl::unexpected(again.error());
   if (again) {
     for (std::size_t i = 0; i < again->size(); ++i) us[fastest.level[i]] = (*again)[i];
@@ -213,16 +220,20 @@ Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
   std::vector<int> heuristics;
   std::vector<Subject> ways;
   for (int i = -1; i < down->heuristics(); ++i) {
-    Subject way{
-        [this, i](void* stream) { return down->run(handles, i, down_at, stream); }, {}, nullptr, 1};
-    if (way.launch(bench.stream())) {
+    Subject way{[this, i](void* stream, std::size_t place) {
+                  return down->run(handles, i, operands.moved(down_at, place), stream);
+                },
+                {},
+                nullptr,
+                1};
+    if (way.launch(bench.stream(), 0)) {
       heuristics.push_back(i);
       ways.push_back(std::move(way));
     } else if (auto alive = bench.synchronize(); !alive) {
       return alive;
     }
   }
-  const auto fastest = fastest_of(bench, timer, ways);
+  const auto fastest = fastest_of(bench, timer, ways, operands.places());
   if (!fastest) return tl::unexpected(fastest.error());
   if (fastest->timed > 0) down_heuristic = heuristics[fastest->level.front()];
   return {};
@@ -247,11 +258,12 @@ Expected<void> Baseline::Impl::run(const Candidate& candidate, void* stream,
 // Where it runs and is right. Only a lost GPU is an error: a candidate that cuBLAS itself refuses
 // is passed over.
 Expected<void> Baseline::Impl::add_candidate(Timer& timer, Candidate candidate) {
-  Subject subject{[this, candidate](void* stream) { return run(candidate, stream, 0); },
-                  [this](void*) { return operands.restore(bench); }, nullptr, 1};
+  Subject subject{
+      [this, candidate](void* stream, std::size_t place) { return run(candidate, stream, place); },
+      [this](void*, std::size_t place) { return operands.restore(bench, place); }, nullptr, 1};
   auto state = operands.poison(bench);
   if (!state) return state;
-  if (!subject.launch(bench.stream())) return bench.synchronize();
+  if (!subject.launch(bench.stream(), 0)) return bench.synchronize();
   auto result = operands.verify(bench);
   if (!result) return tl::unexpected(result.error());
   candidate.result = *result;
@@ -294,7 +306,7 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
       if (!state) return tl::unexpected(state.error());
     }
   }
-  const auto fastest = fastest_of(bench, timer, impl->subjects);
+  const auto fastest = fastest_of(bench, timer, impl->subjects, operands.places());
   if (!fastest) return tl::unexpected(fastest.error());
   impl->timed = fastest->timed;
   for (const std::size_t place : fastest->level) {

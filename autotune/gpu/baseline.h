@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,8 +30,7 @@ class Baseline {
   struct Way {
     std::string name;    // "cublasLt #3", "cublasGemmEx twice + elementwise kernel"
     Correctness result;  // against our reference, at the first place
-    // On a stream, with the operands at one of their places.
-    std::function<Expected<void>(void* stream, std::size_t place)> launch;
+    Launch launch;
   };
   const std::vector<Way>& ways() const;
   int candidates() const;  // how many were timed

@@ -44,38 +44,26 @@ std::vector<std::optional<Failure>> Contest::reserve_workspace() {
   return lacking;
 }
 
-// As it will be timed, once it was found right at the first place.
-Result<std::vector<Subject>> Contest::ready(const worker::Contender& contender) {
-  std::vector<Subject> all;
-  for (std::size_t place = 0; place < places_; ++place) {
-    auto made = rig_.subject(contender, request_.options.max_sms, place);
-    if (!made) return tl::unexpected(made.error());
-    if (place == 0) {
-      const auto found = rig_.check(*made);
-      if (!found) return tl::unexpected(found.error());
-      if (!found->ok) {
-        return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
-      }
-      note(*found, reply_.sides.back());
-    }
-    made = rig_.in_mode(std::move(*made), mode_);
-    if (!made) return tl::unexpected(made.error());
-    all.push_back(std::move(*made));
+// As it will be timed, once it was found right.
+Result<Subject> Contest::ready(const worker::Contender& contender) {
+  auto made = rig_.subject(contender, request_.options.max_sms);
+  if (!made) return tl::unexpected(made.error());
+  const auto found = rig_.check(*made);
+  if (!found) return tl::unexpected(found.error());
+  if (!found->ok) {
+    return tl::unexpected(Failure{Outcome::wrong_result, std::nullopt, found->what});
   }
-  return all;
+  note(*found, reply_.sides.back());
+  return rig_.in_mode(std::move(*made), mode_);
 }
 
 // A contender that does not run or is wrong stays behind; only a lost GPU ends the comparison.
 Result<void> Contest::add_contenders() {
   const std::vector<std::optional<Failure>> lacking = reserve_workspace();
-  if (mode_ == TimingMode::cold) {  // in a loop the operands stay in the L2
-    rig_.operands().spread(rig_.bench());
-    places_ = rig_.operands().places();
-  }
   for (std::size_t i = 0; i < lacking.size(); ++i) {
     worker::Side& side = reply_.sides.emplace_back();
-    auto made = lacking[i] ? Result<std::vector<Subject>>(tl::unexpected(*lacking[i]))
-                           : ready(request_.contenders[i]);
+    auto made =
+        lacking[i] ? Result<Subject>(tl::unexpected(*lacking[i])) : ready(request_.contenders[i]);
     if (made) {
       subjects_.push_back(std::move(*made));
       sides_.push_back(i);
@@ -96,25 +84,21 @@ Result<void> Contest::add_baseline() {
   baseline_.emplace(std::move(*chosen));
   reply_.baseline_candidates = baseline_->candidates();
   for (const Baseline::Way& way : baseline_->ways()) {
-    std::vector<Subject>& all = subjects_.emplace_back();
-    for (std::size_t place = 0; place < places_; ++place) {
-      auto made = rig_.in_mode(
-          Subject{[launch = way.launch, place](void* stream) { return launch(stream, place); },
-                  [this, place](void*) { return rig_.operands().restore(rig_.bench(), place); },
-                  nullptr, 1},
-          mode_);
-      if (!made) return tl::unexpected(made.error());
-      all.push_back(std::move(*made));
-    }
+    auto made = rig_.in_mode(Subject{way.launch,
+                                     [this](void*, std::size_t place) {
+                                       return rig_.operands().restore(rig_.bench(), place);
+                                     },
+                                     nullptr, 1},
+                             mode_);
+    if (!made) return tl::unexpected(made.error());
+    subjects_.push_back(std::move(*made));
   }
   return {};
 }
 
 Result<void> Contest::time() {
   int launches = 1;
-  for (const std::vector<Subject>& side : subjects_) {
-    for (const Subject& place : side) launches = std::max(launches, place.runs);
-  }
+  for (const Subject& subject : subjects_) launches = std::max(launches, subject.runs);
   Rounds rounds(subjects_.size(),
                 {static_cast<std::size_t>(std::max(request_.rounds, 1)),
                  static_cast<std::size_t>(std::max({request_.most_rounds, request_.rounds, 1})),
@@ -127,11 +111,11 @@ Result<void> Contest::time() {
     if (order.empty()) break;
     const auto taken =
         take_samples(rounds, order, Timer::kMostAtOnce, [&](std::span<const std::size_t> some) {
-          std::vector<const Subject*> launches;
+          std::vector<Turn> turns;
           for (const std::size_t i : some) {
-            launches.push_back(&subjects_[i][launched[i]++ % subjects_[i].size()]);
+            turns.push_back({&subjects_[i], launched[i]++ % rig_.operands().places()});
           }
-          return rig_.sample(launches);
+          return rig_.sample(turns);
         });
     if (!taken) return taken;
   }

@@ -22,7 +22,7 @@ class Contest {
 
  private:
   std::vector<std::optional<Failure>> reserve_workspace();
-  Result<std::vector<Subject>> ready(const worker::Contender& contender);
+  Result<Subject> ready(const worker::Contender& contender);
   Result<void> add_contenders();
   Result<void> add_baseline();
   Result<void> time();
@@ -31,10 +31,8 @@ class Contest {
   Rig& rig_;
   const worker::CompareRequest& request_;
   TimingMode mode_;
-  std::size_t places_ = 1;  // of the operands, which rounds take in turn
   std::optional<Baseline> baseline_;
-  // Those that are timed, the baseline's ways last, at each place.
-  std::vector<std::vector<Subject>> subjects_;
+  std::vector<Subject> subjects_;   // those that are timed, the baseline's ways last
   std::vector<std::size_t> sides_;  // which of the reply each contender among them is
   worker::CompareReply reply_;
 };

@@ -41,8 +41,9 @@ struct Measurer::Impl {
   Result<worker::CompareReply> compare(const worker::CompareRequest& request);
 };
 
-// Samples until the rule is content, each batch between two samples of the reference. A throttled
-// round is taken once more after a pause.
+// Samples until the rule is content, the operands' places in turn, each batch between two samples
+// of the reference, which always is at one place: it is to tell of clocks alone. A throttled round
+// is taken once more after a pause.
 Result<Timed> Measurer::Impl::time(const Subject& subject, const StopRule& rule,
                                    const Subject* reference) {
   Timed timed;
@@ -51,18 +52,20 @@ Result<Timed> Measurer::Impl::time(const Subject& subject, const StopRule& rule,
     const ClockState before = rig->clocks();
     std::vector<double> samples;
     std::vector<double> in_between;
+    std::size_t launched = 0;
     StopRule::Decision decision = StopRule::Decision::more;
     while (decision == StopRule::Decision::more) {
       const int count = std::min(rule.batch(samples), static_cast<int>(Timer::kMostAtOnce) - 2);
-      std::vector<const Subject*> order(static_cast<std::size_t>(count), &subject);
-      if (reference != nullptr) {
-        order.insert(order.begin(), reference);
-        order.push_back(reference);
+      std::vector<Turn> order;
+      if (reference != nullptr) order.push_back({reference});
+      for (int i = 0; i < count; ++i) {
+        order.push_back({&subject, launched++ % rig->operands().places()});
       }
+      if (reference != nullptr) order.push_back({reference});
       auto times = rig->sample(order);
       if (!times) return tl::unexpected(times.error());
       for (std::size_t i = 0; i < order.size(); ++i) {
-        (order[i] == reference ? in_between : samples).push_back((*times)[i]);
+        (order[i].subject == reference ? in_between : samples).push_back((*times)[i]);
       }
       decision = rule.decide(samples);
     }

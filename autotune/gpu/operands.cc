@@ -18,7 +18,10 @@ constexpr unsigned char kPoison = 0xff;
 constexpr std::int64_t kGuardBytes = 256 * 1024;
 // Of spread(): what all places may take together.
 constexpr std::int64_t kPlacesBytes = 1 << 30;
-constexpr std::int64_t kMostPlaces = 8;
+constexpr std::int64_t kMostPlaces = 16;
+// Where in a page they may begin.
+constexpr std::size_t kPageBytes = 2 << 20;
+constexpr std::size_t kGrainBytes = 512;
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -101,10 +104,10 @@ Expected<Operands> Operands::create(Workbench& bench, const Problem& p, std::uin
   const double scale = 1.0 / std::sqrt(static_cast<double>(p.k));
 
   Steps steps;
-  steps.allocate(made.first_.a, a_bytes(p))
-      .allocate(made.first_.b, weights_bytes(p))
-      .allocate(made.first_.down, down_bytes(p))
-      .allocate(made.first_.c, round_up(c_bytes(p), 256) + 2 * kGuardBytes)
+  steps.allocate(made.first_.a.memory, a_bytes(p))
+      .allocate(made.first_.b.memory, weights_bytes(p))
+      .allocate(made.first_.down.memory, down_bytes(p))
+      .allocate(made.first_.c.memory, round_up(c_bytes(p), 256) + 2 * kGuardBytes)
       .allocate(made.reference_, reference_bytes(p));
   if (reads_c) steps.allocate(made.pristine_, c_bytes(p));
   steps
@@ -198,14 +201,15 @@ DevicePointers Operands::moved(const DevicePointers& first, std::size_t place) c
   return moved;
 }
 
-Expected<Operands::Place> Operands::copy(Workbench& bench) const {
+Expected<Operands::Place> Operands::copy(Workbench& bench, std::mt19937_64& random) const {
   Place made;
   Steps steps;
-  for (DeviceMemory Place::*part : {&Place::a, &Place::b, &Place::down, &Place::c}) {
-    const DeviceMemory& from = first_.*part;
-    DeviceMemory& to = made.*part;
-    steps.allocate(to, static_cast<std::int64_t>(from.bytes()));
+  for (Piece Place::*part : {&Place::a, &Place::b, &Place::down, &Place::c}) {
+    const Piece& from = first_.*part;
+    Piece& to = made.*part;
     if (from.bytes() == 0) continue;
+    to.skipped = random() % (kPageBytes / kGrainBytes) * kGrainBytes;
+    steps.allocate(to.memory, static_cast<std::int64_t>(to.skipped + from.bytes()));
     steps.then([&] { return bench.copy(to.address(), from.address(), from.bytes()); });
   }
   if (!steps.state) return tl::unexpected(steps.state.error());
@@ -217,8 +221,9 @@ void Operands::spread(Workbench& bench) {
                             static_cast<std::int64_t>(first_.c.bytes());
   const std::int64_t wanted = std::clamp<std::int64_t>(kPlacesBytes / each, 1, kMostPlaces);
   // What stays free is for a baseline's products and workspace.
+  std::mt19937_64 random(places());  // the same places in every process
   while (static_cast<std::int64_t>(places()) < wanted && bench.free_bytes() > 2 * kPlacesBytes) {
-    auto made = copy(bench);
+    auto made = copy(bench, random);
     if (!made) return;
     others_.push_back(std::move(*made));
   }

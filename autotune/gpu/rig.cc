@@ -45,15 +45,22 @@ Failure Rig::failure(const Error& error) const {
 Result<void> Rig::prepare_operands(const Problem& problem, std::uint64_t seed) {
   auto sound = checked(problem);
   if (!sound) return refuse(sound.error().message);
-  if (operands_ && operands_->serve(*sound, seed)) return {};
+  if (!operands_ || !operands_->serve(*sound, seed)) {
+    if (auto made = make_operands(*sound, seed); !made) return made;
+  }
+  if (sound->mode == TimingMode::cold) operands_->spread(bench_);
+  return {};
+}
+
+Result<void> Rig::make_operands(const Problem& problem, std::uint64_t seed) {
   operands_.reset();
-  const std::int64_t needed = Operands::bytes_for(*sound);
+  const std::int64_t needed = Operands::bytes_for(problem);
   const std::int64_t free = bench_.free_bytes();
   if (needed > free) {
     return tl::unexpected(Failure{Outcome::launch_failed, Verdict{Rule::memory, needed, free},
                                   "the operands do not fit in the GPU's free memory"});
   }
-  auto made = Operands::create(bench_, *sound, seed);
+  auto made = Operands::create(bench_, problem, seed);
   if (!made) return tl::unexpected(failure(made.error()));
   operands_.emplace(std::move(*made));
   return {};
@@ -95,7 +102,7 @@ Result<void> Rig::reserve(const Config& config, int max_sms) {
   return {};
 }
 
-Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms, std::size_t place) {
+Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms) {
   const Problem& problem = operands_->problem();
   const DeviceSpec& device = bench_.gpu().spec;
   const auto whole = config(contender.config);
@@ -104,35 +111,42 @@ Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms, st
     return tl::unexpected(reserved.error());
   }
   const StageWorkspace workspace = workspace_of(*whole, problem, device, max_sms);
-  std::vector<std::pair<std::shared_ptr<const LoadedKernel>, LaunchPlan>> launches;
+  struct Stage {
+    std::shared_ptr<const LoadedKernel> kernel;
+    std::vector<LaunchPlan> plans;  // one for each place
+  };
+  std::vector<Stage> stages;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
     const Config own = stage_of(*whole, i);
     const std::string& cubin = i == 0 ? contender.cubin : contender.second_cubin;
     auto loaded = kernel(cubin, std::string(own.kernel->entry()));
     if (!loaded) return tl::unexpected(loaded.error());
-    const LaunchPlan plan =
-        stage_launch(*whole, problem, i, device, operands_->pointers(place), workspace, max_sms);
-    auto verdict = (*loaded)->prepare(plan);
+    Stage& stage = stages.emplace_back(Stage{*loaded, {}});
+    for (std::size_t place = 0; place < operands_->places(); ++place) {
+      stage.plans.push_back(
+          stage_launch(*whole, problem, i, device, operands_->pointers(place), workspace, max_sms));
+    }
+    auto verdict = stage.kernel->prepare(stage.plans.front());  // the others differ in pointers
     if (!verdict) return tl::unexpected(failure(verdict.error()));
     if (*verdict) {
       return tl::unexpected(
           Failure{Outcome::launch_failed, **verdict, describe(**verdict, device)});
     }
-    launches.emplace_back(*loaded, plan);
   }
-  return Subject{[launches = std::move(launches)](void* stream) {
+  return Subject{[stages = std::move(stages)](void* stream, std::size_t place) {
                    Expected<void> state;
-                   for (const auto& [loaded, plan] : launches) {
-                     if (state) state = loaded->launch(plan, stream);
+                   for (const Stage& stage : stages) {
+                     if (state) state = stage.kernel->launch(stage.plans[place], stream);
                    }
                    return state;
                  },
-                 [this, place](void*) { return operands_->restore(bench_, place); }, nullptr, 1};
+                 [this](void*, std::size_t place) { return operands_->restore(bench_, place); },
+                 nullptr, 1};
 }
 
 Result<Correctness> Rig::check(const Subject& subject) {
   auto state = operands_->poison(bench_);
-  if (state) state = subject.launch(bench_.stream());
+  if (state) state = subject.launch(bench_.stream(), 0);
   // Also after a refused launch: whether the context is lost shows when it is waited for.
   auto finished = bench_.synchronize();
   if (state) state = finished;
@@ -161,7 +175,7 @@ Result<void> Rig::warm_up() {
   return {};
 }
 
-Result<std::vector<double>> Rig::sample(std::span<const Subject* const> order) {
+Result<std::vector<double>> Rig::sample(std::span<const Turn> order) {
   if (auto warm = warm_up(); !warm) return tl::unexpected(warm.error());
   auto times = timer_->sample(order);
   if (!times) return tl::unexpected(failure(times.error()));

@@ -46,19 +46,20 @@ class Rig {
 
   Failure failure(const Error& error) const;
 
-  // Of another problem or seed than the last: makes inputs and reference anew.
+  // Of another problem or seed than the last: makes inputs and reference anew; where it is timed
+  // cold, at several places (in a loop they stay in the L2).
   Result<void> prepare_operands(const Problem& problem, std::uint64_t seed);
   Result<Config> config(const std::string& text) const;
   // The workspace moves when it grows: those that are to run together ask for theirs before any
   // takes its address.
   Result<void> reserve(const Config& config, int max_sms);
-  // The config's launches on the current operands, at one of their places, after the driver has
-  // agreed to them.
-  Result<Subject> subject(const worker::Contender& contender, int max_sms, std::size_t place = 0);
+  // The config's launches on the current operands, after the driver has agreed to them.
+  Result<Subject> subject(const worker::Contender& contender, int max_sms);
+  // At the first place.
   Result<Correctness> check(const Subject& subject);
   Result<Subject> in_mode(Subject subject, TimingMode mode);
   // As Timer has it, on a GPU that is awake.
-  Result<std::vector<double>> sample(std::span<const Subject* const> order);
+  Result<std::vector<double>> sample(std::span<const Turn> order);
   Result<void> warm_up();
 
  private:
@@ -71,6 +72,7 @@ class Rig {
   explicit Rig(Workbench made) : bench_(std::move(made)), nvml_(bench_.gpu().uuid) {}
   Result<std::shared_ptr<const LoadedKernel>> kernel(const std::string& cubin,
                                                      const std::string& entry);
+  Result<void> make_operands(const Problem& checked, std::uint64_t seed);
 
   Workbench bench_;
   std::optional<Timer> timer_;  // refers to `bench_` where it lies

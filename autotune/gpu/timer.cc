@@ -25,8 +25,8 @@ struct Timer::Impl {
 
   CUstream stream() const { return static_cast<CUstream>(bench.stream()); }
 
-  Expected<void> run(const Subject& subject) {
-    if (subject.graph == nullptr) return subject.launch(bench.stream());
+  Expected<void> run(const Subject& subject, std::size_t place) {
+    if (subject.graph == nullptr) return subject.launch(bench.stream(), place);
     const CUgraphExec graph = static_cast<GraphExec*>(subject.graph.get())->get();
     return bench.check(api.cuGraphLaunch(graph, stream()), "cannot launch a graph");
   }
@@ -35,13 +35,14 @@ struct Timer::Impl {
     return bench.check(api.cuEventRecord(event.get(), stream()), "cannot record an event");
   }
 
-  Expected<void> queue(const Subject& subject, const Bracket& bracket) {
+  Expected<void> queue(const Turn& turn, const Bracket& bracket) {
+    const Subject& subject = *turn.subject;
     const bool cold = subject.graph == nullptr;
     Expected<void> state;
-    if (cold && subject.before) state = subject.before(bench.stream());
+    if (cold && subject.before) state = subject.before(bench.stream(), turn.place);
     if (state && cold) state = bench.flush();
     if (state) state = record(bracket.start);
-    if (state) state = run(subject);
+    if (state) state = run(subject, turn.place);
     if (state) state = record(bracket.stop);
     return state;
   }
@@ -51,7 +52,7 @@ struct Timer::Impl {
         bench.check(api.cuStreamBeginCapture(stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                     "cannot capture launches");
     if (!state) return tl::unexpected(state.error());
-    for (int i = 0; i < runs && state; ++i) state = subject.launch(bench.stream());
+    for (int i = 0; i < runs && state; ++i) state = subject.launch(bench.stream(), 0);
     CUgraph raw = nullptr;
     auto ended = bench.check(api.cuStreamEndCapture(stream(), &raw), "cannot capture launches");
     Graph graph(raw);
@@ -81,7 +82,7 @@ Expected<Timer> Timer::create(Workbench& bench) {
 }
 
 Expected<Subject> Timer::make_hot(const Subject& cold) {
-  const std::array<const Subject*, 3> probe{&cold, &cold, &cold};
+  const std::array<Turn, 3> probe{{{&cold}, {&cold}, {&cold}}};
   auto times = sample(probe);
   if (!times) return tl::unexpected(times.error());
   const double each = std::max(*std::min_element(times->begin(), times->end()), 0.1);
@@ -95,17 +96,17 @@ Expected<Subject> Timer::make_hot(const Subject& cold) {
   if (!made) return tl::unexpected(made.error());
   hot.graph = std::make_shared<GraphExec>(raw);
   // The first launch of a graph also uploads it.
-  auto first = impl_->run(hot);
+  auto first = impl_->run(hot, 0);
   if (first) first = impl_->bench.synchronize();
   if (!first) return tl::unexpected(first.error());
   return hot;
 }
 
-Expected<std::vector<double>> Timer::sample(std::span<const Subject* const> order) {
+Expected<std::vector<double>> Timer::sample(std::span<const Turn> order) {
   const std::size_t count = std::min(order.size(), kMostAtOnce);
   auto state = impl_->bench.hold();
   for (std::size_t i = 0; i < count && state; ++i) {
-    state = impl_->queue(*order[i], impl_->brackets[i]);
+    state = impl_->queue(order[i], impl_->brackets[i]);
   }
   // Also after a failure: what is queued must not wait for its time limit.
   impl_->bench.release();
@@ -118,7 +119,7 @@ Expected<std::vector<double>> Timer::sample(std::span<const Subject* const> orde
     state = impl_->bench.check(
         impl_->api.cuEventElapsedTime(&ms, bracket.start.get(), bracket.stop.get()),
         "cannot read the time between two events");
-    times[i] = ms * 1000.0 / order[i]->runs;
+    times[i] = ms * 1000.0 / order[i].subject->runs;
   }
   if (!state) return tl::unexpected(state.error());
   return times;

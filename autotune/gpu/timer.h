@@ -1,6 +1,7 @@
 // Times launches with CUDA events: cold (one launch after an L2 flush) or hot (a graph of many).
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -10,8 +11,8 @@
 
 namespace autotune::gpu {
 
-// Puts work on a stream.
-using Launch = std::function<Expected<void>(void* stream)>;
+// Puts work on a stream, with the operands at one of their places (Operands::spread).
+using Launch = std::function<Expected<void>(void* stream, std::size_t place)>;
 
 // What is timed. Copies share the graph.
 struct Subject {
@@ -19,6 +20,12 @@ struct Subject {
   Launch before;                // ahead of each cold run, outside the timing; may be empty
   std::shared_ptr<void> graph;  // hot: the captured launches
   int runs = 1;                 // launches per sample
+};
+
+// A subject's turn to be launched.
+struct Turn {
+  const Subject* subject;
+  std::size_t place = 0;  // a graph has its own
 };
 
 // Move-only; belongs to the workbench, which must outlive it.
@@ -29,15 +36,15 @@ class Timer {
   Timer& operator=(Timer&&) noexcept;
   ~Timer();
 
-  // Captures as many launches as take about 200 us (at least 10) in a CUDA graph: a hot subject.
-  // `before` is dropped: back to back means that nothing comes in between.
+  // Captures as many launches at place 0 as take about 200 us (at least 10) in a CUDA graph: a hot
+  // subject. `before` is dropped: back to back means that nothing comes in between.
   Expected<Subject> make_hot(const Subject& cold);
 
-  // One sample in microseconds per launch of each subject, in this order; at most kMostAtOnce. The
+  // One sample in microseconds per launch of each turn, in this order; at most kMostAtOnce. The
   // stream is held back until all of it is queued. A cold run is: before, flush, event, launch,
   // event; a hot one: event, graph, event.
   static constexpr std::size_t kMostAtOnce = 16;
-  Expected<std::vector<double>> sample(std::span<const Subject* const> order);
+  Expected<std::vector<double>> sample(std::span<const Turn> order);
 
  private:
   struct Impl;

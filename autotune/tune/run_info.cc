@@ -22,6 +22,7 @@ std::string options_text(const TuneOptions& options) {
                       {"patience", options.patience},
                       {"seed", options.seed},
                       {"fresh", options.fresh},
+                      {"from_scratch", options.from_scratch},
                       {"max_smem", options.limits.max_smem},
                       {"keep_slow", options.limits.keep_slow},
                       {"max_sms", options.limits.max_sms},

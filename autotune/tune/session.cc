@@ -35,7 +35,14 @@ Session::Session(SessionTools tools, const search::Plan& plan, cache::Store* sto
               [this](const std::string& message) { tools_.observer.warning(message); }),
       code_(tools_.pool, tools_.memory, store, tools_.device, tools_.compiler,
             [this](const Error& error) { ledger_.write_failed(error); }),
-      begun_(plan.survivors.size()) {}
+      begun_(plan.survivors.size()),
+      former_(tools_.former) {
+  const auto& before = ledger_.winner();
+  const Family* family = find_family(plan_.problem.family);
+  if (!before || !family) return;
+  const auto config = parse_config(before->trial.key.config, *family);
+  if (config) former_ = *config;
+}
 
 Session::~Session() { tools_.measurer.cancel(); }
 
@@ -99,6 +106,7 @@ Expected<void> Session::refill(search::Strategy& strategy) {
     if (most > 0)
       limit = std::min<std::size_t>(limit, std::max<std::int64_t>(0, most - handed_out_));
     if (limit == 0) return {};
+    if (!known_begun_) limit = 1;
     const std::vector<std::size_t> batch = strategy.next(history_, limit);
     if (batch.empty()) {
       silent_at_ = history_.size();
@@ -108,23 +116,40 @@ Expected<void> Session::refill(search::Strategy& strategy) {
     for (const std::size_t candidate : batch) {
       if (auto started = begin(candidate); !started) return started;
     }
-    const bool first = handed_out_ == static_cast<std::int64_t>(batch.size());
-    if (auto started = first ? begin_former_winner() : Expected<void>(); !started) return started;
+    if (auto started = begin_known_winners(); !started) return started;
   }
   return {};
 }
 
-// A winner from an earlier run meets whatever this run finds.
-Expected<void> Session::begin_former_winner() {
-  const auto& before = ledger_.winner();
-  const Family* family = find_family(plan_.problem.family);
-  if (!before || !family) return {};
-  const auto config = parse_config(before->trial.key.config, *family);
+// Once, behind the first config that the strategy wants: a winner from an earlier run meets
+// whatever this run finds, and so do those of problems like this one, as far as trials are left for
+// them.
+Expected<void> Session::begin_known_winners() {
+  if (std::exchange(known_begun_, true)) return {};
+  if (former_) {
+    if (const auto started = begin_if_planned(*former_); !started) {
+      return tl::unexpected(started.error());
+    }
+  }
+  for (const Config& config : tools_.nearby) {
+    if (tools_.options.max_trials > 0 && handed_out_ >= tools_.options.max_trials) return {};
+    const auto started = begin_if_planned(config);
+    if (!started) return tl::unexpected(started.error());
+    if (*started) ++handed_out_;
+  }
+  return {};
+}
+
+// False where it is not among those that can run, or was begun before.
+Expected<bool> Session::begin_if_planned(const Config& config) {
   const auto found =
       std::find_if(plan_.survivors.begin(), plan_.survivors.end(),
-                   [&](const search::Candidate& candidate) { return candidate.config == config; });
-  if (found == plan_.survivors.end()) return {};
-  return begin(static_cast<std::size_t>(found - plan_.survivors.begin()));
+                   [&](const search::Candidate& each) { return each.config == config; });
+  if (found == plan_.survivors.end()) return false;
+  const auto candidate = static_cast<std::size_t>(found - plan_.survivors.begin());
+  if (begun_[candidate]) return false;
+  if (auto started = begin(candidate); !started) return tl::unexpected(started.error());
+  return true;
 }
 
 Expected<void> Session::collect_code(milliseconds timeout) {

@@ -34,6 +34,8 @@ struct SessionTools {
   const std::atomic<bool>& stop;
   Clock::time_point start;  // of the call: planning counts too
   std::string compiler;
+  std::vector<Config> nearby;    // what won for this problem or ones like it elsewhere
+  std::optional<Config> former;  // that of them which won for this very problem
 };
 
 class Session {
@@ -56,7 +58,8 @@ class Session {
   // session.cc: the loop
   Expected<void> search();
   Expected<void> refill(search::Strategy& strategy);
-  Expected<void> begin_former_winner();
+  Expected<void> begin_known_winners();
+  Expected<bool> begin_if_planned(const Config& config);
   Expected<void> collect_code(std::chrono::milliseconds timeout);
   Expected<void> collect_measurement(std::chrono::milliseconds timeout);
   void submit_next();
@@ -98,7 +101,8 @@ class Session {
   std::vector<Trial> good_;  // the trials that are ok
   std::vector<std::string> good_hashes_;
   std::optional<std::size_t> default_good_;  // where in good_ the default config is
-  std::optional<std::size_t> former_good_;   // and the winner of an earlier run
+  std::optional<Config> former_;             // the winner of an earlier run
+  std::optional<std::size_t> former_good_;   // where in good_ that is
   bool default_done_ = false;
   std::optional<std::size_t> silent_at_;  // length of the history when the strategy had no more
   bool cancelled_ = false;
@@ -111,7 +115,8 @@ class Session {
     double us = 0;
   };
   Reference reference_;
-  std::int64_t handed_out_ = 0;  // by the strategy
+  std::int64_t handed_out_ = 0;  // to be tried
+  bool known_begun_ = false;
   std::int64_t failed_ = 0;
   std::string first_failure_;
   std::uint64_t looks_ = 0;

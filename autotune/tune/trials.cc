@@ -125,8 +125,7 @@ void Session::finish(Item item, bool reused) {
   if (ok) {
     improve(us);
     if (item.candidate == kDefault) default_good_ = good_.size();
-    const auto& former = ledger_.winner();
-    if (former && former->trial.key.config == to_string(trial.config)) former_good_ = good_.size();
+    if (former_ == trial.config) former_good_ = good_.size();
     good_.push_back(trial);
     good_hashes_.push_back(item.hash);
   } else {

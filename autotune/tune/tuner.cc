@@ -3,12 +3,33 @@
 #include <utility>
 
 #include "autotune/io/builtin.h"
+#include "autotune/lookup/guess.h"
 #include "autotune/tune/session.h"
 #include "autotune/tune/stages.h"
 #include "autotune/tune/workers.h"
+#include "kernels/problem.h"
 #include "kernels/stages.h"
 
 namespace autotune::tune {
+
+namespace {
+
+// Adds what won for this problem, or for those most like it.
+void add_winners_nearby(const Problem& problem, const cache::Store* store, SessionTools& tools) {
+  lookup::Sources sources;
+  sources.store = store;
+  sources.tuned = io::tuned_entries();
+  lookup::Recollection recollection;
+  const std::string key = problem_key(problem);
+  for (const lookup::Guess& guess : lookup::nearest_winners(problem, tools.device, sources,
+                                                            recollection, tools.options.limits)) {
+    const bool same = guess.same_device && problem_key(guess.problem) == key;
+    if (same && !tools.former) tools.former = guess.config;
+    tools.nearby.push_back(guess.config);
+  }
+}
+
+}  // namespace
 
 struct Tuner::Impl {
   DeviceSpec device;
@@ -53,15 +74,34 @@ Expected<TuneResult> Tuner::tune(const Problem& problem, cache::Store* store, Ob
     auto found = impl_->workers.pool.compiler();
     if (!found) return tl::unexpected(found.error());
     compiler = *found;
-    Session session({impl_->device, options, impl_->workers.pool, impl_->workers.measurer,
-                     impl_->memory, observer, stop, begun, *std::move(found)},
-                    *plan, store);
+    SessionTools tools{impl_->device,
+                       options,
+                       impl_->workers.pool,
+                       impl_->workers.measurer,
+                       impl_->memory,
+                       observer,
+                       stop,
+                       begun,
+                       *std::move(found),
+                       {},
+                       {}};
+    if (!options.from_scratch) add_winners_nearby(stage, store, tools);
+    Session session(std::move(tools), *plan, store);
     auto result = session.run();
     if (!result || !joint) return result;
     stages.push_back(*std::move(result));
   }
-  return join_stages({impl_->device, impl_->options, impl_->workers.pool, impl_->workers.measurer,
-                      impl_->memory, observer, stop, start, std::move(compiler)},
+  return join_stages({impl_->device,
+                      impl_->options,
+                      impl_->workers.pool,
+                      impl_->workers.measurer,
+                      impl_->memory,
+                      observer,
+                      stop,
+                      start,
+                      std::move(compiler),
+                      {},
+                      {}},
                      problem, stages, store);
 }
 

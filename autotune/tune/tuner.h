@@ -23,7 +23,8 @@ struct TuneOptions {
   std::size_t patience = 0;  // as StrategyOptions has it
   int jobs = 0;              // compile workers; 0: one per core
   std::uint64_t seed = 1;
-  bool fresh = false;  // measure again what the cache holds
+  bool fresh = false;         // measure again what the cache holds
+  bool from_scratch = false;  // try no winners that are known of problems like this one
   search::Limits limits;
   search::Space space;           // of its family; that of another is the built-in one
   std::filesystem::path worker;  // executable; empty: found
@@ -78,9 +79,10 @@ class Tuner {
   Tuner& operator=(Tuner&&) noexcept;
   ~Tuner();
 
-  // `store` may be null: nothing is kept. `stop` is looked at between events; once true the best so
-  // far is returned with `cancelled`. Errors: nothing_fits, no_compiler, failed (no config worked:
-  // the message says what became of them), cancelled (before anything worked).
+  // What won for this problem or ones like it, in `store` or in what came with the program, is
+  // tried early on. `store` may be null: nothing is kept. `stop` is looked at between events; once
+  // true the best so far is returned with `cancelled`. Errors: nothing_fits, no_compiler, failed
+  // (no config worked: the message says what became of them), cancelled (before anything worked).
   Expected<TuneResult> tune(const Problem& problem, cache::Store* store, Observer& observer,
                             const std::atomic<bool>& stop);
 

@@ -42,7 +42,8 @@ struct Probe {
   gpu::LoadedKernel kernel;
   LaunchPlan plan;
   gpu::Subject subject() const {
-    return {[this](void* stream) { return kernel.launch(plan, stream); }, {}, nullptr, 1};
+    return {
+        [this](void* stream, std::size_t) { return kernel.launch(plan, stream); }, {}, nullptr, 1};
   }
 };
 
@@ -62,7 +63,7 @@ Probe probe(const gpu::Workbench& bench, const char* entry, const Args& args, un
 }
 
 double median_of(gpu::Timer& timer, const gpu::Subject& subject) {
-  const std::vector<const gpu::Subject*> order(gpu::Timer::kMostAtOnce, &subject);
+  const std::vector<gpu::Turn> order(gpu::Timer::kMostAtOnce, {&subject});
   REQUIRE(timer.sample(order));  // the first round also loads the code
   return gpu::median(timer.sample(order).value());
 }
@@ -112,10 +113,10 @@ TEST_CASE("interleaved samples keep their order") {
   const Probe lengthy = probe(*bench, "wait", {0, 0, 0, 150'000}, 1);
   const gpu::Subject a = brief.subject();
   const gpu::Subject b = lengthy.subject();
-  const std::vector<const gpu::Subject*> order{&a, &b, &b, &a, &a, &b};
+  const std::vector<gpu::Turn> order{{&a}, {&b}, {&b}, {&a}, {&a}, {&b}};
   const auto times = timer.sample(order).value();
   for (std::size_t i = 0; i < order.size(); ++i) {
-    CHECK((times[i] > 100) == (order[i] == &b));
+    CHECK((times[i] > 100) == (order[i].subject == &b));
   }
 }
 

@@ -367,6 +367,37 @@ TEST_CASE("a short run does not replace the winner of a long one") {
   }
 }
 
+TEST_CASE("what won for a problem like this one is tried, unless a search begins from scratch") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  Problem like = problem;
+  like.m *= 2;
+  Watcher watcher;
+  // The slowest of all, which a search that ends early would not come to by itself.
+  REQUIRE(tuned(fake_options(), like, &store, watcher).crowned);
+  const search::Plan& plan = watcher.plans[0];
+  const std::string slowest = to_string(plan.survivors.back().config);
+  auto record = store.winner(problem_key(like), fingerprint(h200())).value();
+  REQUIRE(record);
+  record->trial.key.config = slowest;
+  REQUIRE(store.crown(*record));
+
+  for (const bool from_scratch : {false, true}) {
+    TuneOptions brief = fake_options("model");
+    brief.max_trials = 4;
+    brief.fresh = true;
+    brief.from_scratch = from_scratch;
+    Watcher seen;
+    tuned(brief, problem, &store, seen);
+    const bool tried = std::any_of(seen.trials.begin(), seen.trials.end(), [&](const Trial& each) {
+      return to_string(each.config) == slowest;
+    });
+    CHECK(tried == !from_scratch);
+    CHECK(seen.trials.size() <= 4);
+  }
+}
+
 TEST_CASE("a cache that cannot be written costs one warning") {
   const TempFolder folder;
   cache::Store store = open_store(folder);
