@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Prints the JSON files of `autotune bench --baseline cublas` as one Markdown table, for README.md."""
+"""Prints the JSON files of `autotune bench --baseline cublas` as one Markdown table: a row for each
+problem, for test/data/h200/README.md, or with --means one for each file, for README.md."""
 import argparse
 import json
 import math
+import os
 import sys
 
 
@@ -34,14 +36,29 @@ def row(entry):
     )
 
 
+def mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def means_row(name, entries):
+    ratios = [entry["speedup"] for entry in entries]
+    floor = mean([entry["floor_percent"] for entry in entries])
+    return f"| {name} | {len(entries)} | {mean(ratios):.3f} | {min(ratios):.3f} | {floor:.0f} % |"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--min-m", type=int, default=0, metavar="N",
                         help="only problems with at least N rows; the means are theirs")
+    parser.add_argument("--means", action="store_true", help="one row for each file")
     parser.add_argument("files", nargs="+")
     options = parser.parse_args()
-    print("| problem | winner | us | TFLOP/s | of the floor | cuBLAS us | cuBLAS / ours [95 %] |")
-    print("|---|---|---|---|---|---|---|")
+    if options.means:
+        print("| problems | | cuBLAS / ours, geometric mean | least | of the floor |")
+        print("|---|---|---|---|---|")
+    else:
+        print("| problem | winner | us | TFLOP/s | of the floor | cuBLAS us | cuBLAS / ours [95 %] |")
+        print("|---|---|---|---|---|---|---|")
     for name in options.files:
         with open(name, encoding="utf-8") as file:
             entries = [e for e in json.load(file)["rows"]
@@ -49,11 +66,13 @@ def main():
                        and e.get("speedup")]
         if not entries:
             sys.exit(f"{name}: no row with a baseline")
+        if options.means:
+            print(means_row(os.path.splitext(os.path.basename(name))[0], entries))
+            continue
         for entry in entries:
             print(row(entry))
         ratios = [entry["speedup"] for entry in entries]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        print(f"| geometric mean, least | | | | | | {mean:.3f}, {min(ratios):.3f} |")
+        print(f"| geometric mean, least | | | | | | {mean(ratios):.3f}, {min(ratios):.3f} |")
 
 
 if __name__ == "__main__":
