@@ -177,7 +177,7 @@ const FlagOption kFlagOptions[] = {
      "For each problem, fit the performance model to the rest of the data first"},
     {kTune, kGroupRun, "--fresh", &Options::fresh, "Measure again what the cache holds"},
     {kTune, kGroupRun, "--from-scratch", &Options::from_scratch,
-     "Try no winners that are known of this problem or ones like it"},
+     "Try no winners of other problems, nor any that came with the program"},
     {kCacheArgs, kGroupRun, "--all", &Options::all, "remove: everything"},
     {kOutput, kGroupOutput, "-q,--quiet", &Options::quiet, "Only the result, and errors"},
 };

@@ -41,10 +41,11 @@ class Operands {
   // with it (on an H200 1024^3: 1.00 to 1.04 between two of our configs; 128x4096x11008: 28.2 to
   // 30.3 us in three processes). So operands lie at several places, 16 at most, each with inputs of
   // the same values; the output is checked at the first only, which shares the workspace with the
-  // others. Where they would take more than 1 GiB together, or memory is short, there are fewer.
-  // All but the first begin anywhere in a page of 2 MiB, at a multiple of 512 bytes (as PyTorch
-  // gives them): all at the beginning of one, a process's places are too much alike, and ratios of
-  // 1x4096x4096 were 1.01 to 1.04 from process to process, where they are 1.00 to 1.01 now.
+  // others. Where they would take more than about 1 GiB together, or memory is short, there are
+  // fewer. All but the first begin anywhere in a page of 2 MiB, at a multiple of 512 bytes (as
+  // PyTorch gives them): all at the beginning of one, a process's places are too much alike, and
+  // ratios of 1x4096x4096 were 1.01 to 1.04 from process to process, where they are 1.00 to 1.01
+  // now.
   void spread(Workbench& bench);
   std::size_t places() const { return 1 + others_.size(); }
   // Pointers to operands of the first place, at another one; what is no operand stays.

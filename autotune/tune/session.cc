@@ -112,8 +112,8 @@ Expected<void> Session::refill(search::Strategy& strategy) {
       silent_at_ = history_.size();
       return {};
     }
-    handed_out_ += static_cast<std::int64_t>(batch.size());
     for (const std::size_t candidate : batch) {
+      if (!begun_[candidate]) ++handed_out_;
       if (auto started = begin(candidate); !started) return started;
     }
     if (auto started = begin_known_winners(); !started) return started;
@@ -126,7 +126,7 @@ Expected<void> Session::refill(search::Strategy& strategy) {
 // them.
 Expected<void> Session::begin_known_winners() {
   if (std::exchange(known_begun_, true)) return {};
-  if (former_) {
+  if (former_ && ledger_.winner()) {  // on top of --trials; what came with the program is nearby
     if (const auto started = begin_if_planned(*former_); !started) {
       return tl::unexpected(started.error());
     }
@@ -175,10 +175,9 @@ void Session::submit_next() {
   request.config = to_string(measuring_->trial.config);
   request.cubin = measuring_->code->image;
   request.actual = measuring_->code->actual;
-  if (reference_.code) {
-    request.reference = reference_.config;
-    request.reference_cubin = reference_.code->image;
-  }
+  // The first is timed beside itself: a reference is so at one place of the operands.
+  request.reference = reference_.code ? reference_.config : request.config;
+  request.reference_cubin = reference_.code ? reference_.code->image : request.cubin;
   request.options.behind_us = best_us_ * kClocks;
   request.options.seed = tools_.options.seed;
   request.options.max_sms = tools_.options.limits.max_sms;
@@ -197,8 +196,9 @@ Expected<void> Session::collect_measurement(milliseconds timeout) {
   item.trial.log = std::move((*reply)->log);
   if (item.trial.outcome == Outcome::ok) {
     double& us = item.trial.measurement.median_us;
-    if ((*reply)->reference_us > 0) us *= reference_.us / (*reply)->reference_us;
-    if (!reference_.code) reference_ = {to_string(item.trial.config), item.code, us};
+    const double beside = (*reply)->reference_us > 0 ? (*reply)->reference_us : us;
+    if (!reference_.code) reference_ = {to_string(item.trial.config), item.code, beside};
+    us *= reference_.us / beside;
   }
   // The next one starts before this one is written down.
   if (item.trial.outcome == Outcome::ok) improve(item.trial.measurement.median_us);

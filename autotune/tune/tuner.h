@@ -24,7 +24,7 @@ struct TuneOptions {
   int jobs = 0;              // compile workers; 0: one per core
   std::uint64_t seed = 1;
   bool fresh = false;         // measure again what the cache holds
-  bool from_scratch = false;  // try no winners that are known of problems like this one
+  bool from_scratch = false;  // of what won before, try this problem's winner in `store` alone
   search::Limits limits;
   search::Space space;           // of its family; that of another is the built-in one
   std::filesystem::path worker;  // executable; empty: found

@@ -142,9 +142,18 @@ double mma_sync_rate(const DeviceSpec& device) {
   return newer ? 0.62 : 1.0;
 }
 
-Resources GemmTwin::resources(const Config& config, const Problem& problem,
-                              const DeviceSpec& device, int max_sms) const {
-  const BlockNeeds block = needs(config, traits_of(problem));
+// Operands that are contiguous along k are so as well where they are exchanged.
+Problem GemmTwin::product_of(Problem problem) const {
+  if (!transposes()) return problem;
+  std::swap(problem.m, problem.n);
+  std::swap(problem.lda, problem.ldb);
+  return problem;
+}
+
+Resources GemmTwin::resources(const Config& config, const Problem& asked, const DeviceSpec& device,
+                              int max_sms) const {
+  const BlockNeeds block = needs(config, traits_of(asked));
+  const Problem problem = product_of(asked);
   const ClusterShape shape = cluster(config);
   Resources r;
   r.smem_bytes = block.smem_bytes;
@@ -172,13 +181,13 @@ Resources GemmTwin::resources(const Config& config, const Problem& problem,
 LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
                                  const DeviceSpec& device, const DevicePointers& pointers,
                                  int max_sms) const {
-  const Problem problem = as_served(asked);
-  const BlockNeeds block = needs(config, traits_of(problem));
+  const BlockNeeds block = needs(config, traits_of(asked));
+  const Problem problem = product_of(as_served(asked));
   const ClusterShape shape = cluster(config);
   const Tiles tiles = tiles_of(config, shape, problem);
   GemmArgs args{};
-  args.a = reinterpret_cast<const void*>(pointers.a);
-  args.b = reinterpret_cast<const void*>(pointers.b);
+  args.a = reinterpret_cast<const void*>(transposes() ? pointers.b : pointers.a);
+  args.b = reinterpret_cast<const void*>(transposes() ? pointers.a : pointers.b);
   args.c = reinterpret_cast<void*>(pointers.c);
   args.lda = problem.lda;
   args.ldb = problem.ldb;
@@ -263,8 +272,9 @@ TileOrder GemmTwin::tile_order(const Config& config) const {
   return {raster(config) != 0, swizzle(config), stagger(config)};
 }
 
-void GemmTwin::canonical(const Config& code, const Problem& problem,
+void GemmTwin::canonical(const Config& code, const Problem& asked,
                          std::span<TileOrder> orders) const {
+  const Problem problem = product_of(asked);
   const Tiles tiles = tiles_of(code, cluster(code), problem);
   const std::int64_t k_tiles =
       k_tiles_of_part(code, problem, split(code, problem, tiles.of_blocks()));
@@ -281,8 +291,9 @@ void GemmTwin::canonical(const Config& code, const Problem& problem,
   }
 }
 
-Work GemmTwin::work(const Config& config, const Problem& problem, const DeviceSpec& device) const {
-  const KernelTraits traits = traits_of(problem);
+Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec& device) const {
+  const KernelTraits traits = traits_of(asked);
+  const Problem problem = product_of(asked);
   const double element = storage_bytes(problem.dtype);
   const double out = storage_bytes(problem.out_dtype);
   Work work;

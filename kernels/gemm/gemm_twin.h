@@ -83,8 +83,13 @@ class GemmTwin : public HostTwin {
                  std::span<TileOrder> orders) const final;
 
  protected:
+  // The product whose tiles these are: `problem`, or its transpose.
+  Problem product_of(Problem problem) const;
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
   virtual ClusterShape cluster(const Config&) const { return {}; }
+  // True where tiles are of C's transpose, which B's transpose and A's make: its rows are columns
+  // of C.
+  virtual bool transposes() const { return false; }
   // `tiles` of C, of single blocks.
   virtual SplitShape split(const Config&, const Problem&, std::int64_t /*tiles*/) const {
     return {};
@@ -133,6 +138,7 @@ inline constexpr const char* kExactByFfma = "--exact-fp32 asks for FFMA";
 inline constexpr std::int64_t kLeastKInParts = 16;
 
 extern const HostTwin& wgmma_kernel;
+extern const HostTwin& wgmma_swap_kernel;
 extern const HostTwin& wgmma_fp32_kernel;
 extern const HostTwin& mma_kernel;
 extern const HostTwin& simt_kernel;

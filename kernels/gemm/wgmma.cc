@@ -15,14 +15,14 @@ namespace {
 using namespace wgmma;
 
 constexpr Parameter kParameters[] = {
-    {"block_m", 1, 4096, 128, false, "rows of C per block"},
-    {"block_n", 1, 4096, 128, false, "columns of C per block"},
+    {"block_m", 1, 4096, 128, false, "rows of C per block; of wgmma_swap columns"},
+    {"block_n", 1, 4096, 128, false, "columns of C per block; of wgmma_swap rows"},
     {"block_k", 1, 1024, 64, false, "depth of one pipeline stage"},
     {"stages", 2, 64, 4, false, "k tiles in flight"},
     {"consumers", 1, 3, 2, false, "warpgroups that multiply"},
     {"pingpong", 0, 1, 0, false, "consumers share a tile (0) or take turns (1)"},
-    {"cluster_m", 1, 4, 1, false, "blocks along m that share B's loads"},
-    {"cluster_n", 1, 4, 1, false, "blocks along n that share A's loads"},
+    {"cluster_m", 1, 4, 1, false, "blocks along block_m that share the other operand's loads"},
+    {"cluster_n", 1, 4, 1, false, "blocks along block_n that share the other operand's loads"},
     {"split_k", 1, 64, 1, false,
      "parts of k in blocks of their own, added up: by a cluster of up to 8 that shares no loads, "
      "else in a workspace by blocks that all run at once"},
@@ -82,9 +82,13 @@ constexpr Constraint kConstraints[] = {
 constexpr std::int32_t kInstructionRegisters = 26;
 constexpr std::int32_t kConsumerRegisters = 32;
 
+// wgmma_swap is the same on C's transpose: an instruction's 64 rows are columns of C, and its
+// columns, any eights, rows of C. For matrices of few rows.
 class Wgmma final : public GemmTwin {
  public:
-  std::string_view name() const override { return "wgmma"; }
+  explicit Wgmma(bool transposes) : transposes_(transposes) {}
+
+  std::string_view name() const override { return transposes_ ? "wgmma_swap" : "wgmma"; }
   std::string_view entry() const override { return "gemm_wgmma"; }
   std::string_view source() const override { return embedded::gemm_wgmma_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
@@ -96,6 +100,11 @@ class Wgmma final : public GemmTwin {
     const bool k_major = a_is_k_major(traits.layout) && b_is_k_major(traits.layout);
     if (traits.dtype == DType::tf32 && !k_major) {
       return "tf32 operands must be contiguous along k (layout tn)";
+    }
+    if (transposes_) {
+      if (!k_major) return "exchanges operands that are contiguous along k only (layout tn)";
+      if (traits.gated) return "does not gate: gates are columns of B";
+      if (storage_bytes(traits.out_dtype) != 2) return "stores C in 16-bit types only";
     }
     return not_loadable(traits);
   }
@@ -183,6 +192,7 @@ class Wgmma final : public GemmTwin {
 
   std::int32_t stagger(const Config& config) const override { return config.values[kStagger]; }
 
+  bool transposes() const override { return transposes_; }
   ClusterShape cluster(const Config& config) const override {
     return {config.values[kClusterM], config.values[kClusterN]};
   }
@@ -219,6 +229,7 @@ class Wgmma final : public GemmTwin {
             {"CHUNK_N", std::to_string(l.chunk)},
             {"SPLIT_PARTS", std::to_string(parts_of(v))},
             {"STORES_IN_RING", l.stores_in_ring ? "1" : "0"},
+            {"TRANSPOSED", transposes_ ? "1" : "0"},
             {"MARK_BYTES", std::to_string(kWorkspaceMarkBytes)},
             {"PRODUCER_REGISTERS", std::to_string(roles.producer)},
             {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
@@ -260,30 +271,36 @@ class Wgmma final : public GemmTwin {
     put_argument<GatedWgmmaArgs>(whole, problem, rows_a,
                                  tile_weights(v, traits).rows / v[kClusterM], plan);
     if (traits.align_c != 16) return;  // not stored by the copy engine
+    // What one store moves: so many rows of C by columns, of the product 16 by `chunk`.
     const std::int64_t chunk = chunk_columns(v, traits);
-    const std::int64_t row_bytes = chunk * storage_bytes(problem.out_dtype);
+    const std::int64_t rows = transposes_ ? chunk : 16;
+    const std::int64_t columns = transposes_ ? 16 : chunk;
+    const std::int64_t row_bytes = columns * storage_bytes(problem.out_dtype);
     const bool swizzled = row_bytes == 128 || row_bytes == 64 || row_bytes == 32;
     TensorMap map;
     map.offset = offsetof(WgmmaArgs, map_c);
     map.element = problem.out_dtype;
     map.address = reinterpret_cast<std::uint64_t>(args.c);
-    map.inner = problem.n;
-    map.outer = problem.m;
+    map.inner = transposes_ ? problem.m : problem.n;
+    map.outer = transposes_ ? problem.n : problem.m;
     map.pitch_bytes = problem.ldc * storage_bytes(problem.out_dtype);
-    map.box_inner = static_cast<std::uint32_t>(chunk);
-    map.box_outer = 16;
+    map.box_inner = static_cast<std::uint32_t>(columns);
+    map.box_outer = static_cast<std::uint32_t>(rows);
     map.swizzle_bytes = swizzled ? static_cast<std::uint32_t>(row_bytes) : 0;
     plan.maps[plan.map_count++] = map;
   }
 
  private:
   static constexpr std::int32_t kMaxRegisters = 255;
+  bool transposes_;
 };
 
-const Wgmma kWgmma;
+const Wgmma kWgmma(false);
+const Wgmma kWgmmaSwap(true);
 
 }  // namespace
 
 const HostTwin& wgmma_kernel = kWgmma;
+const HostTwin& wgmma_swap_kernel = kWgmmaSwap;
 
 }  // namespace autotune::gemm

@@ -97,8 +97,8 @@ inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
 inline constexpr std::int64_t kMostShared = 232448;
 
 // Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
-// the stores; where a cluster's blocks share k, what the others give; barriers: two per stage, two
-// for pingpong's turns, two per consumer warp for what is given.
+// the stores, unless these go through a stage; where a cluster's blocks share k, what the others
+// give; barriers: two per stage, two for pingpong's turns, two per consumer warp for what is given.
 struct SmemLayout {
   std::int64_t a_bytes;
   std::int64_t b_bytes;

@@ -123,12 +123,12 @@ struct Exchange {
 };
 #endif
 
-// Two neighbours of a row of C, where they exist.
+// Two neighbours of a row of the product, where they exist.
 __device__ __forceinline__ void store_pair(const GemmArgs& args, int row, int col, float2 v) {
   if (!exists(row, args.m) || !exists(col, args.n)) return;
-  const i64 index = row * args.ldc + col;
+  const i64 index = index_of(args, row, col);
   const bool both = exists(col + 1, args.n);
-  if (ALIGN_C >= 2 * kOutBytes && both) {
+  if (!TRANSPOSED && ALIGN_C >= 2 * kOutBytes && both) {
     if constexpr (kOutBytes == 2) {
       *reinterpret_cast<u32*>(static_cast<u16*>(args.c) + index) = packed(v);
     } else {
@@ -137,7 +137,7 @@ __device__ __forceinline__ void store_pair(const GemmArgs& args, int row, int co
     return;
   }
   store_output(args.c, index, v.x);
-  if (both) store_output(args.c, index + 1, v.y);
+  if (both) store_output(args.c, index + column_step(args), v.y);
 }
 
 // Leaves this block's part of a tile in the workspace, waits for the others', and stores a share of

@@ -4,10 +4,26 @@
 // Byte offset of a 16-byte piece in a store buffer. Rows of 128, 64 and 32 bytes are swizzled as
 // the copy engine expects it; most others spread over the banks by themselves.
 __device__ __forceinline__ u32 store_offset(int row, int piece) {
-  constexpr int kPieces = kChunkBytes / 16;
+  constexpr int kRowBytes = kStoreColumns * kOutBytes;
+  constexpr int kPieces = kRowBytes / 16;
   constexpr bool kSwizzled = kPieces == 8 || kPieces == 4 || kPieces == 2;
   const int swizzle = kSwizzled ? (row / (8 / kPieces)) & (kPieces - 1) : 0;
-  return u32(row * kChunkBytes + ((piece ^ swizzle) << 4));
+  return u32(row * kRowBytes + ((piece ^ swizzle) << 4));
+}
+
+// The product is C, or its transpose: then a row of it is a column of C.
+__device__ __forceinline__ int rows_of_c(const GemmArgs& args) {
+  return TRANSPOSED ? args.n : args.m;
+}
+__device__ __forceinline__ int columns_of_c(const GemmArgs& args) {
+  return TRANSPOSED ? args.m : args.n;
+}
+// Where an element of the product is in memory, and how far it is to its next column.
+__device__ __forceinline__ i64 index_of(const GemmArgs& args, int row, int col) {
+  return TRANSPOSED ? col * args.ldc + row : row * args.ldc + col;
+}
+__device__ __forceinline__ i64 column_step(const GemmArgs& args) {
+  return TRANSPOSED ? args.ldc : 1;
 }
 
 // Whether a row or column exists. One tile past 2^31 - 1 rows they turn negative.
@@ -22,9 +38,10 @@ __device__ __forceinline__ float2 scaled(const GemmArgs& args, const float (&acc
   float2 v{finished(args, acc[r], acc[r + kUpAccumulator]),
            finished(args, acc[r + 1], acc[r + 1 + kUpAccumulator])};
   if (HAS_BETA && exists(row, args.m)) {
-    const i64 index = row * args.ldc + col;
+    const i64 index = index_of(args, row, col);
+    const i64 next = index + column_step(args);
     if (exists(col, args.n)) v.x += args.beta * load_output(args.c, index);
-    if (exists(col + 1, args.n)) v.y += args.beta * load_output(args.c, index + 1);
+    if (exists(col + 1, args.n)) v.y += args.beta * load_output(args.c, next);
   }
   return v;
 }
@@ -47,8 +64,15 @@ __device__ constexpr int chunk_column(int chunk) {
 }
 static_assert(!HAS_BETA || kSliceN % CHUNK_N == 0, "C is read before any of it is written");
 
-// Fills a warp's buffer with 16 rows and CHUNK_N columns of C from the accumulators of columns
-// `kFirst` on; `row` and `col` are the first in C. A thread holds pairs: rows lane / 4 and 8
+// Where a lane's row of two or four matrices of 8 by 8 goes. Matrices in the order: the product's
+// rows 0..7 and 8..15 of 8 columns from `first` on, the same of the next 8.
+__device__ __forceinline__ u32 matrix_row(int first, int lane) {
+  if constexpr (TRANSPOSED) return store_offset(first + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  return store_offset(lane % 16, first / 8 + lane / 16);
+}
+
+// Fills a warp's buffer with 16 rows and CHUNK_N columns of the product from the accumulators of
+// columns `kFirst` on; `row` and `col` are the first. A thread holds pairs: rows lane / 4 and 8
 // further, columns 2 x (lane % 4) of every 8.
 template <int kFirst>
 __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
@@ -67,12 +91,11 @@ __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
     if constexpr (kOutBytes == 2) {
       packs[g % 2][0] = packed(upper);
       packs[g % 2][1] = packed(lower);
-      // Matrices in the order: rows 0..7 and rows 8..15 of 8 columns, the same of the next 8.
       if (g % 2 == 1) {
-        stmatrix_x4(base + store_offset(lane % 16, g - 1 + lane / 16), packs[0][0], packs[0][1],
-                    packs[1][0], packs[1][1]);
+        stmatrix_x4<TRANSPOSED>(base + matrix_row(g * 8 - 8, lane), packs[0][0], packs[0][1],
+                                packs[1][0], packs[1][1]);
       } else if (g == CHUNK_N / 8 - 1) {
-        stmatrix_x2(base + store_offset(lane % 16, g), packs[0][0], packs[0][1]);
+        stmatrix_x2<TRANSPOSED>(base + matrix_row(g * 8, lane % 16), packs[0][0], packs[0][1]);
       }
     } else {
       const int piece = g * 2 + lane % 4 / 2;
@@ -87,27 +110,28 @@ __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
   }
 }
 
-// A warp's buffer to C where the copy engine cannot write its rows: in pieces as wide as these are
-// aligned.
+// A warp's buffer where the copy engine cannot write C's rows: in pieces as wide as these are
+// aligned; `row` and `col` are of C.
 __device__ __forceinline__ void store_pieces(const StoreBuffer& buffer, const GemmArgs& args,
                                              int row, int col) {
-  constexpr int kPiecesOfRow = CHUNK_N / kPieceElements;
+  constexpr int kPiecesOfRow = kStoreColumns / kPieceElements;
   const int lane = int(threadIdx.x % 32);
   const u8* bytes = &buffer.rows[0][0];
 #pragma unroll(ALIGN_C == 16 ? 1 : 4)  // more would spill where the copy engine does nearly all
-  for (int i = lane; i < 16 * kPiecesOfRow; i += 32) {
+  for (int i = lane; i < kStoreRows * kPiecesOfRow; i += 32) {
     const int r = i / kPiecesOfRow;
     const int c = i % kPiecesOfRow * kPieceElements;
-    if (!exists(row + r, args.m) || !exists(col + c, args.n)) continue;
+    if (!exists(row + r, rows_of_c(args)) || !exists(col + c, columns_of_c(args))) continue;
     const u32 at = store_offset(r, c * kOutBytes / 16) + c * kOutBytes % 16;
     store_piece(static_cast<char*>(args.c) + ((row + r) * args.ldc + col + c) * kOutBytes,
-                bytes + at, args.n - (col + c));
+                bytes + at, columns_of_c(args) - (col + c));
   }
 }
 
 // The copy engine cannot end a row within 16 bytes.
 __device__ __forceinline__ bool ends_well(const GemmArgs& args, int col) {
-  return u32(col) + CHUNK_N <= u32(args.n) || args.n % (16 / kOutBytes) == 0;
+  return u32(col) + kStoreColumns <= u32(columns_of_c(args)) ||
+         columns_of_c(args) % (16 / kOutBytes) == 0;
 }
 
 template <int kChunk>
@@ -122,13 +146,16 @@ __device__ __forceinline__ void store_chunks(WarpStores& buffers, u32& half,
     if (first_lane) tma_store_wait<1>();  // the group before the last has read this buffer
     __syncwarp();
     fill_store_buffer<chunk_column(kChunk)>(buffer, acc, args.gemm, row, col);
-    if (ALIGN_C == 16 && ends_well(args.gemm, col)) {
+    if (ALIGN_C == 16 && ends_well(args.gemm, TRANSPOSED ? row : col)) {
       fence_async_proxy();
       __syncwarp();
-      if (first_lane) tma_store(args.map_c, shared_address(&buffer), col, row);
+      if (first_lane) {
+        tma_store(args.map_c, shared_address(&buffer), TRANSPOSED ? row : col,
+                  TRANSPOSED ? col : row);
+      }
     } else {
       __syncwarp();
-      store_pieces(buffer, args.gemm, row, col);
+      store_pieces(buffer, args.gemm, TRANSPOSED ? col : row, TRANSPOSED ? row : col);
     }
     if (first_lane) tma_store_commit();
     store_chunks<kChunk + 1>(buffers, half, acc, args, row, slice);
@@ -152,10 +179,11 @@ __device__ __forceinline__ void store_two_chunks(WarpStores& buffers,
 #pragma unroll
   for (int chunk = 0; chunk < 2; ++chunk) {
     const int at = chunk == 0 ? col : last;
-    if (!ends_well(args.gemm, at)) {
-      store_pieces(buffers[chunk], args.gemm, row, at);
+    if (!ends_well(args.gemm, TRANSPOSED ? row : at)) {
+      store_pieces(buffers[chunk], args.gemm, TRANSPOSED ? at : row, TRANSPOSED ? row : at);
     } else if (first_lane) {
-      tma_store(args.map_c, shared_address(&buffers[chunk]), at, row);
+      tma_store(args.map_c, shared_address(&buffers[chunk]), TRANSPOSED ? row : at,
+                TRANSPOSED ? at : row);
     }
   }
   if (first_lane) tma_store_commit();

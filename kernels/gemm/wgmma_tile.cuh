@@ -6,6 +6,8 @@
 //   CHUNK_N                                        columns of C that one store moves
 //   SPLIT_PARTS                                    blocks of a cluster that share a tile's k
 //   STORES_IN_RING                                 C leaves through a stage that has been read
+//   TRANSPOSED                                     the product is C's transpose, A is C's B: a
+//                                                  tile's rows are columns of C
 //   SMEM_...                                       the layout of shared memory
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
@@ -24,6 +26,7 @@ constexpr int kUpAccumulator = (kWeights - 1) * BLOCK_N / 2;
 constexpr int kSliceN = BLOCK_N / kParts;  // columns of C that this block stores
 constexpr int kSliceAccumulators = kAccumulators / kParts;
 static_assert(!GATED || SPLIT_K == 1, "an activation needs the whole sum over k");
+static_assert(!TRANSPOSED || (!GATED && kOutBytes == 2), "as matrices of 8 by 8 are transposed");
 constexpr int kStageConsumers = PINGPONG ? 1 : CONSUMERS;
 
 typedef OperandTile<A_K_MAJOR, BLOCK_M> TileA;
@@ -38,10 +41,12 @@ struct Stage {
   TileB b;
 };
 
-constexpr int kChunkBytes = CHUNK_N * kOutBytes;  // of a row in the epilogue's buffers
+// What one store moves: rows of C, in the order in which C has them.
+constexpr int kStoreRows = TRANSPOSED ? CHUNK_N : 16;
+constexpr int kStoreColumns = TRANSPOSED ? 16 : CHUNK_N;
 
 struct StoreBuffer {
-  u8 rows[16][kChunkBytes];
+  u8 rows[kStoreRows][kStoreColumns * kOutBytes];
 };
 
 constexpr int kSlicePieces = kSliceN / 8;  // of a thread, per instruction along m

@@ -18,6 +18,7 @@
 #include "test/support/on_all_cores.h"
 #include "test/support/problems.h"
 #include "test/support/small_launches.h"
+#include "test/support/swapped.h"
 
 using namespace autotune;
 
@@ -114,7 +115,8 @@ std::int64_t reduced(std::int64_t extent, std::int64_t target) {
 // tiles.
 Problem reduced(const Problem& problem, const Config& config, int tiles, int k_tiles) {
   const auto value = [&](const char* name) { return value_of(config, name); };
-  const bool clusters = config.kernel->name() == "wgmma";
+  const bool clusters =
+      config.kernel->name().starts_with("wgmma") && config.kernel->name() != "wgmma_fp32";
   const int tile_m = value("block_m") * (clusters ? value("cluster_m") : 1);
   const int tile_n = value("block_n") * (clusters ? value("cluster_n") : 1);
   Problem small = problem;
@@ -155,6 +157,14 @@ TEST_CASE("the code of every winner that comes along is right", "[emulated]") {
       jobs.push_back({&gpu, reduced(problem, own, 2, stages + 3), own, 4, seeds});
       jobs.push_back({&gpu, reduced(problem, own, 3, 1), own, 2, seeds});
     }
+  }
+  check(jobs);
+}
+
+TEST_CASE("products of C's transpose are right wherever its rows end", "[emulated]") {
+  std::vector<Job> jobs;
+  for (const auto& [problem, config] : test::swapped_products()) {
+    jobs.push_back({&device("nvidia-h200"), problem, config, 4, whole() ? 40 : 1});
   }
   check(jobs);
 }

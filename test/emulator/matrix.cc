@@ -158,15 +158,16 @@ void store_matrix(const Instruction& i, const Operand* operands, const Lanes& la
                   const Actor& actor) {
   for (int m = 0; m < i.count; ++m) {
     for (int row = 0; row < 8; ++row) {
-      std::uint32_t words[4];
-      for (int pair = 0; pair < 4; ++pair)
-        words[pair] = word(lanes, row * 4 + pair, operands[1 + m]);
       const std::uint64_t to = addresses[static_cast<std::size_t>(m * 8 + row)];
-      // A row is written for the four lanes that hold it; all of them must fence it.
-      for (int pair = 0; pair < 4; ++pair) {
-        const std::uint64_t at = to + static_cast<std::uint64_t>(pair) * 4;
-        shared.write(at, &words[pair], 4,
-                     {actor.thread + row * 4 + pair, actor.warp, actor.clocks});
+      // A row is written for the lanes that hold it; all of them must fence it.
+      for (int column = 0; column < 8; ++column) {
+        const int held_row = i.transposed ? column : row;
+        const int held_column = i.transposed ? row : column;
+        const int lane = held_row * 4 + held_column / 2;
+        const auto bits =
+            static_cast<std::uint16_t>(word(lanes, lane, operands[1 + m]) >> held_column % 2 * 16);
+        shared.write(to + static_cast<std::uint64_t>(column) * 2, &bits, 2,
+                     {actor.thread + lane, actor.warp, actor.clocks});
       }
     }
   }

@@ -157,7 +157,7 @@ constexpr std::pair<Op, std::string_view> kModifiers[] = {
     {Op::add_atomic, " add acq_rel release gpu "},
     {Op::branch, " uni "},
     {Op::load_matrix, " x4 trans "},
-    {Op::store_matrix, " x2 x4 "},
+    {Op::store_matrix, " x2 x4 trans "},
     {Op::multiply, " m16n8k16 m16n8k8 row col "},
     {Op::copy, " L2::128B "},
     {Op::give, " v4 "},

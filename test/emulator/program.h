@@ -62,7 +62,7 @@ struct Instruction {
   Space space = Space::global;
   Compare compare = Compare::eq;
   bool unordered = false;   // a comparison with a NaN holds
-  bool transposed = false;  // load_matrix
+  bool transposed = false;  // load_matrix, store_matrix
   bool multicast = false;   // box_load
   bool releases = false;    // add_atomic
   bool acquires = false;    // load

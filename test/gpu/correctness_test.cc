@@ -1,6 +1,8 @@
 // What the check of a result must notice, each planted into a right output.
 #include <cmath>
 #include <cstdint>
+#include <set>
+#include <utility>
 
 #include "autotune/gpu/operands.h"
 #include "kernels/problem.h"
@@ -164,14 +166,19 @@ TEST_CASE("operands lie at several places, with the same inputs at each") {
   prepared.operands.spread(bench);
   CHECK(prepared.operands.places() == 16);
   const DevicePointers first = prepared.operands.pointers();
+  constexpr std::uint64_t kPage = 2 << 20;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> offsets;
   for (std::size_t place = 1; place < prepared.operands.places(); ++place) {
     const DevicePointers other = prepared.operands.pointers(place);
     CHECK(other.a != first.a);
     CHECK(other.c != first.c);
     CHECK(other.workspace == first.workspace);
+    CHECK((other.a % 512 == 0 && other.b % 512 == 0));
+    offsets.insert({other.a % kPage, other.b % kPage});
     CHECK(bench.count_differences(first.a, other.a, 100 * 300 * 2).value() == 0);
     CHECK(bench.count_differences(first.b, other.b, 200 * 300 * 2).value() == 0);
   }
+  CHECK(offsets.size() > 10);  // places are not alike
   const DevicePointers moved =
       prepared.operands.moved({first.c, 1, first.a, first.workspace}, 2);  // as a product behind it
   const DevicePointers third = prepared.operands.pointers(2);

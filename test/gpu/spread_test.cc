@@ -1,6 +1,7 @@
 // A spread of configs, not only the default, on small problems that no tile divides: what
 // memcheck and synccheck are run on (`gpu_tests "[spread]"`).
 #include "test/gpu/check_sample.h"
+#include "test/support/swapped.h"
 
 using namespace autotune;
 
@@ -84,8 +85,10 @@ TEST_CASE("C leaves through a stage of the ring while the next tile's stages fil
   check_rows(100, config_of(deep + "cluster_m=2,cluster_n=1,split_k=3"));
 
   const std::string two = "block_m=128,consumers=2,block_k=64,";
-  check_rows(1000, config_of(two + "block_n=128,stages=7," + alone));
-  check_rows(1000, config_of(two + "block_n=64,stages=9," + alone));
+  check_rows(4000, config_of(two + "block_n=128,stages=7," + alone));  // several tiles per SM
+  check_rows(2000, config_of(two + "block_n=64,stages=9," + alone));
+  check_rows(2000, config_of(two + "block_n=64,stages=9,cluster_m=2,cluster_n=1,split_k=1"));
+  check_rows(3000, config_of("block_m=192,consumers=3,block_k=64,block_n=64,stages=7," + alone));
   check_rows(200, config_of(two + "block_n=64,stages=9,cluster_m=2,cluster_n=1,split_k=3"));
 
   Problem to_fp32 = test::gemm(1000, 1000, 520, DType::bf16, Layout::tn);
@@ -95,6 +98,14 @@ TEST_CASE("C leaves through a stage of the ring while the next tile's stages fil
             config_of(one + "block_n=64,block_k=64,stages=7," + alone));
   batch.add(test::geglu(1000, 1000, 520, DType::bf16, Layout::tn, Activation::gelu_tanh),
             config_of(one + "block_n=64,block_k=64,stages=9," + alone, "geglu"));
+  batch.check();
+}
+
+TEST_CASE("products of C's transpose are right wherever its rows end", "[spread]") {
+  gpu::Measurer* measurer = measurer_with_wgmma();
+  if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
+  for (const auto& [problem, config] : test::swapped_products()) batch.add(problem, config);
   batch.check();
 }
 

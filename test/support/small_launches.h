@@ -37,6 +37,8 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "wgmma:block_m=128,block_n=32,block_k=32,stages=11,consumers=2," + whole + order, 1},
       {tf32, 100, 136, 160,  // four chunks of C to a row
        "wgmma:block_m=64,block_n=128,block_k=32,stages=3,consumers=1," + whole + order, 1},
+      {tf32, 600, 36, 160,
+       "wgmma:block_m=192,block_n=32,block_k=32,stages=8,consumers=3," + whole + order, 1},
       {tf32, 300, 68, 160,
        "wgmma:block_m=64,block_n=64,block_k=32,stages=3,consumers=2,pingpong=1,cluster_m=1,"
        "cluster_n=1,split_k=1" +
@@ -58,6 +60,13 @@ inline const std::vector<SmallLaunch>& small_launches() {
            order,
        2, true},
       {tf32, 100, 200, 320, one + "pingpong=0,cluster_m=1,cluster_n=1,split_k=2,stagger=2" + order,
+       0, true},
+      {bf16, 20, 200, 200,
+       "wgmma_swap:block_m=64,block_n=16,block_k=64,stages=3,consumers=1," + whole + order},
+      {bf16, 20, 200, 320,
+       "wgmma_swap:block_m=64,block_n=32,block_k=64,stages=3,consumers=1,pingpong=0,cluster_m=1,"
+       "cluster_n=1,split_k=2" +
+           order,
        0, true},
       {fp32, 100, 68, 160,
        "wgmma_fp32:block_m=64,block_n=64,block_k=32,stages=3,cut_stages=3,chains=1,cutters=3" +

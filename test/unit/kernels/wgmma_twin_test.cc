@@ -38,6 +38,45 @@ TEST_CASE("wgmma hands the copy engine each operand as it lies, in boxes of 128 
   CHECK(plan.grid[0] == 4 * 11 * 2);  // clusters of 256 x 192
 }
 
+TEST_CASE("wgmma_swap multiplies the transposes, and C is stored as it lies") {
+  Problem problem = product(20, 2000);
+  problem.k = 512;
+  problem.lda = 520;
+  problem.ldb = 528;
+  problem.ldc = 2008;
+  const Config config =
+      config_of("wgmma_swap:block_m=128,block_n=24,block_k=64,stages=4,consumers=2");
+  const LaunchPlan plan = plan_of(config, problem);
+  REQUIRE(plan.map_count == 3);
+  const LaunchPlan same = plan_of(config_of("wgmma:block_m=64,block_n=64,block_k=64"), problem);
+  const TensorMap& weights = plan.maps[0];
+  CHECK(weights.address == same.maps[1].address);
+  CHECK((weights.inner == 512 && weights.outer == 2000 && weights.pitch_bytes == 1056));
+  const TensorMap& rows = plan.maps[1];
+  CHECK(rows.address == same.maps[0].address);
+  CHECK((rows.inner == 512 && rows.outer == 20 && rows.pitch_bytes == 1040));
+  CHECK(rows.box_outer == 24);
+  const TensorMap& c = plan.maps[2];
+  CHECK(c.address == same.maps[2].address);
+  CHECK((c.inner == 2000 && c.outer == 20 && c.pitch_bytes == 4016));
+  CHECK((c.box_inner == 16 && c.box_outer == 24 && c.swizzle_bytes == 32));
+  CHECK(plan.grid[0] == 16);  // tiles of 128 columns of C
+
+  DeviceSpec device;
+  device.limits.features = static_cast<std::uint32_t>(Feature::wgmma);
+  const auto refusal = [&](const Problem& each) {
+    return config.kernel->unsupported(traits_of(each), device);
+  };
+  CHECK(refusal(problem).empty());
+  Problem other = problem;
+  other.layout = Layout::nn;
+  other.lda = 24;
+  CHECK(refusal(other).find("layout tn") != std::string::npos);
+  other = problem;
+  other.out_dtype = DType::fp32;
+  CHECK(refusal(other).find("16-bit") != std::string::npos);
+}
+
 TEST_CASE("one row of A is handed over as K-major, whatever its layout is called") {
   Problem problem = product(1, 2000);
   problem.k = 515;

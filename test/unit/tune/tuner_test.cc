@@ -51,7 +51,7 @@ TEST_CASE("every strategy finds the known best, and it is crowned") {
   }
 }
 
-TEST_CASE("clocks that sink during a search are divided out") {
+TEST_CASE("clocks that sink during a search are divided out, and nothing else") {
   const Setting clocks("AUTOTUNE_FAKE_CLOCKS", "hotter");
   Watcher watcher;
   const TuneResult result = tuned(fake_options("model"), small_problem(), nullptr, watcher);
