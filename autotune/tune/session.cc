@@ -196,9 +196,11 @@ Expected<void> Session::collect_measurement(milliseconds timeout) {
   item.trial.log = std::move((*reply)->log);
   if (item.trial.outcome == Outcome::ok) {
     double& us = item.trial.measurement.median_us;
-    const double beside = (*reply)->reference_us > 0 ? (*reply)->reference_us : us;
-    if (!reference_.code) reference_ = {to_string(item.trial.config), item.code, beside};
-    us *= reference_.us / beside;
+    const double beside = (*reply)->reference_us;  // 0: it could not be timed
+    if (!reference_.code) {
+      reference_ = {to_string(item.trial.config), item.code, beside > 0 ? beside : us};
+    }
+    if (beside > 0) us *= reference_.us / beside;
   }
   // The next one starts before this one is written down.
   if (item.trial.outcome == Outcome::ok) improve(item.trial.measurement.median_us);
