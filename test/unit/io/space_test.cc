@@ -32,12 +32,14 @@ std::string error_of(const std::string& text) {
   return space.error().message;
 }
 
-TEST_CASE("the built-in GEMM space covers every kernel and parameter, in the kernel's order") {
+// wgmma_swap has none until it is measured (kernels/gemm/NOTES.md).
+TEST_CASE(
+    "the built-in GEMM space covers every other kernel and parameter, in the kernel's order") {
   const search::Space* space = default_space("gemm");
   REQUIRE(space != nullptr);
   CHECK(space->built_in);
   CHECK(space->origin == "built-in");
-  REQUIRE(space->kernels.size() == find_family("gemm")->kernels.size());
+  REQUIRE(space->kernels.size() == find_family("gemm")->kernels.size() - 1);
   for (const search::KernelSpace& each : space->kernels) {
     const auto parameters = kernel(each.kernel).parameters();
     REQUIRE(each.parameters.size() == parameters.size());
