@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "autotune/io/load.h"
 #include "autotune/io/problem_fields.h"
@@ -56,6 +57,18 @@ Expected<search::KernelSpace> read_kernel(const YamlNode& node, const std::strin
   return space;
 }
 
+// Whether two products of values of a kernel have a config in common.
+bool overlap(const search::KernelSpace& a, const search::KernelSpace& b) {
+  for (std::size_t i = 0; i < a.parameters.size(); ++i) {
+    const std::vector<std::int32_t>& of_a = a.parameters[i].values;
+    const std::vector<std::int32_t>& of_b = b.parameters[i].values;
+    const bool shared = std::find_first_of(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) !=
+                        of_a.end();
+    if (!shared) return false;
+  }
+  return true;
+}
+
 std::string kernel_names(const Family& family) {
   std::string names;
   for (const HostTwin* kernel : family.kernels) {
@@ -89,9 +102,21 @@ Expected<search::Space> parse_space(std::string_view text, const std::string& or
                    fmt::format("{} is not a kernel of {}; known: {}", in_quotes(name.text),
                                family->name, kernel_names(*family))));
     }
-    Expected<search::KernelSpace> range = read_kernel(kernels->items[i], origin, *kernel);
-    if (!range) return tl::unexpected(range.error());
-    space.kernels.push_back(*std::move(range));
+    // One product of values, or a list of them.
+    const YamlNode& node = kernels->items[i];
+    const bool several = node.kind == YamlNode::Kind::sequence && !node.items.empty();
+    for (const YamlNode& product : several ? std::span(node.items) : std::span(&node, 1)) {
+      Expected<search::KernelSpace> range = read_kernel(product, origin, *kernel);
+      if (!range) return tl::unexpected(range.error());
+      for (const search::KernelSpace& other : space.kernels) {
+        if (other.kernel == range->kernel && overlap(other, *range)) {
+          return tl::unexpected(error_at(
+              origin, product.line,
+              fmt::format("kernel {}: some configs are in two of its products", kernel->name())));
+        }
+      }
+      space.kernels.push_back(*std::move(range));
+    }
   }
   return space;
 }

@@ -12,15 +12,16 @@ extern const std::string_view gemm_gemv_source;
 namespace autotune::gemm {
 namespace {
 
-enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsN, kWarpsK, kMinBlocks };
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsN, kWarpsK, kLanesK, kMinBlocks };
 
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 16, 8, false, "most rows of C that are served"},
-    {"block_n", 8, 1024, 8, false, "columns of C per block"},
+    {"block_n", 1, 1024, 8, false, "columns of C per block"},
     {"block_k", 16, 8192, 512, false, "depth of one pass of all warps"},
     {"stages", 1, 16, 4, false, "passes in flight, in registers"},
     {"warps_n", 1, 32, 1, false, "warps along n"},
     {"warps_k", 1, 32, 8, false, "warps along k, whose sums meet at the end"},
+    {"lanes_k", 4, 32, 4, false, "lanes of a warp that read a column side by side: with 4, tensor cores multiply, else FFMA"},
     {"min_blocks", 1, 16, 1, false, "blocks per SM that registers must leave room for"},
     kRaster,
     kSwizzle,
@@ -29,46 +30,57 @@ constexpr Parameter kParameters[] = {
 using Values = ParameterValuesArray;
 
 std::int32_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
-bool on_tensor_cores(const KernelTraits& t) { return t.dtype != DType::fp32; }
+// Tensor cores sum over the lanes of a quad.
+bool on_tensor_cores(const Values& v, const KernelTraits& t) {
+  return v[kLanesK] == 4 && t.dtype != DType::fp32;
+}
 std::int32_t threads_of(const Values& v) { return 32 * v[kWarpsN] * v[kWarpsK]; }
 std::int32_t warp_n(const Values& v) { return v[kBlockN] / v[kWarpsN]; }
-std::int32_t tiles(const Values& v) { return warp_n(v) / 8; }
-// Depth of one step of a warp: 64 bytes of k, whatever the element.
-std::int32_t step_k(const KernelTraits& t) { return 64 / element(t); }
+std::int32_t tile_columns(const Values& v) { return 32 / v[kLanesK]; }
+std::int32_t tiles(const Values& v) { return warp_n(v) / tile_columns(v); }
+// Depth of one step of a warp: 16 bytes of each lane along k, whatever the element.
+std::int32_t step_k(const Values& v, const KernelTraits& t) { return 16 * v[kLanesK] / element(t); }
 std::int32_t depth(const Values& v, const KernelTraits& t) {
-  return v[kBlockK] / (v[kWarpsK] * step_k(t));
+  return v[kBlockK] / (v[kWarpsK] * step_k(v, t));
 }
 
-// Registers of a step's chunks: 4 for each tile of 8 columns, and for 8 rows of A, which FFMA reads
-// when it multiplies. Elements that are loaded one by one have registers of their own till then.
+// Registers of a step's chunks: 4 for each tile of columns, and for 8 rows of A, unless these are
+// read when they are multiplied. Elements that are loaded one by one have registers of their own till then.
 std::int32_t chunk_registers(const Values& v, const KernelTraits& t) {
   const std::int32_t rows = v[kBlockM] > 8 ? 2 : 1;
-  const std::int32_t of_a = on_tensor_cores(t) ? rows * (t.align_a == 2 ? 8 : 4) : 0;
+  const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (t.align_a == 2 ? 8 : 4) : 0;
   return of_a + tiles(v) * (t.align_b == 2 ? 8 : 4);
 }
 std::int32_t in_flight(const Values& v, const KernelTraits& t) {
   return v[kStages] * depth(v, t) * chunk_registers(v, t);
 }
 std::int32_t accumulators(const Values& v, const KernelTraits& t) {
-  return tiles(v) * (on_tensor_cores(t) ? 4 : v[kBlockM]);
+  return tiles(v) * (on_tensor_cores(v, t) ? 4 : v[kBlockM]);
 }
 
 constexpr Constraint kConstraints[] = {
-    {"rows", "block_m must be 8 or 16 on tensor cores, a power of two for fp32",
+    {"rows", "block_m must be a power of two, and 8 or 16 on tensor cores",
      [](const Values& v, const KernelTraits& t) {
        const bool power = (v[kBlockM] & (v[kBlockM] - 1)) == 0;
-       return power && (v[kBlockM] >= 8 || !on_tensor_cores(t));
+       return power && (v[kBlockM] >= 8 || !on_tensor_cores(v, t));
      }},
-    {"warp_columns", "block_n must be a multiple of 8 x warps_n",
-     [](const Values& v, const KernelTraits&) { return v[kBlockN] % (8 * v[kWarpsN]) == 0; }},
+    {"lanes", "lanes_k must be a power of two, and 4 where B is contiguous along n",
+     [](const Values& v, const KernelTraits& t) {
+       const bool power = (v[kLanesK] & (v[kLanesK] - 1)) == 0;
+       return power && (v[kLanesK] == 4 || b_is_k_major(t.layout));
+     }},
+    {"warp_columns", "block_n must be a multiple of 32 / lanes_k x warps_n",
+     [](const Values& v, const KernelTraits&) {
+       return v[kBlockN] % (tile_columns(v) * v[kWarpsN]) == 0;
+     }},
     {"row_pieces", "where B is contiguous along n, a warp's columns must be 32, 64 or 128 bytes",
      [](const Values& v, const KernelTraits& t) {
        const std::int32_t bytes = warp_n(v) * element(t);
        return b_is_k_major(t.layout) || bytes == 32 || bytes == 64 || bytes == 128;
      }},
-    {"k_steps", "block_k must be a multiple of 64 bytes x warps_k",
+    {"k_steps", "block_k must be a multiple of 16 bytes x lanes_k x warps_k",
      [](const Values& v, const KernelTraits& t) {
-       return depth(v, t) > 0 && v[kBlockK] % (v[kWarpsK] * step_k(t)) == 0;
+       return depth(v, t) > 0 && v[kBlockK] % (v[kWarpsK] * step_k(v, t)) == 0;
      }},
     {"in_flight", "a thread's chunks in flight and its sums must leave registers: at most 224",
      [](const Values& v, const KernelTraits& t) {
@@ -89,15 +101,24 @@ std::int64_t smem_bytes(const Values& v) { return v[kWarpsK] * slice_bytes(v); }
 constexpr std::int32_t kBaseRegisters = 28;
 constexpr std::int32_t kBaseLive = 20;
 
-// A pointer to each column, or to the rows of k that are loaded next.
+// A pointer to each column, to the first of those that whole warps read, or to the rows of k that
+// are loaded next.
 std::int32_t address_registers(const Values& v, const KernelTraits& t) {
+  if (v[kLanesK] == 32) return 2;
   return b_is_k_major(t.layout) ? 2 * std::min(tiles(v), 8) : 16;
 }
+// Where more lanes than a quad lie along k: A's chunks of a step, less what places of columns take.
+std::int32_t row_registers(const Values& v) { return v[kLanesK] > 4 ? 4 * v[kBlockM] - 2 : 0; }
+// Weights that ptxas converts ahead where it is free to.
+std::int32_t converted(const Values& v, const KernelTraits& t) {
+  return v[kLanesK] > 4 && element(t) == 2 ? 8 * tiles(v) : 0;
+}
 std::int32_t estimate(const Values& v, const KernelTraits& t) {
-  return in_flight(v, t) + accumulators(v, t) + address_registers(v, t) + kBaseRegisters;
+  return in_flight(v, t) + accumulators(v, t) + address_registers(v, t) + row_registers(v) +
+         converted(v, t) + kBaseRegisters;
 }
 std::int32_t live(const Values& v, const KernelTraits& t) {
-  return in_flight(v, t) + accumulators(v, t) + kBaseLive;
+  return in_flight(v, t) + accumulators(v, t) + row_registers(v) + kBaseLive;
 }
 
 class Gemv final : public GemmTwin {
@@ -110,7 +131,7 @@ class Gemv final : public GemmTwin {
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
     if (!a_is_k_major(traits.layout)) return "reads A along k: layouts tn and tt only";
-    return on_tensor_cores(traits) ? no_mma_sync(traits.dtype, device) : "";
+    return traits.dtype != DType::fp32 ? no_mma_sync(traits.dtype, device) : "";
   }
 
   std::int64_t most_rows() const override { return kParameters[kBlockM].hi; }
@@ -135,8 +156,11 @@ class Gemv final : public GemmTwin {
          fmt::format("{} stages x {} x {}", v[kStages], depth(v, traits),
                      chunk_registers(v, traits)),
          in_flight(v, traits)},
-        {"accumulators", fmt::format("{} tiles of 8 columns", tiles(v)), accumulators(v, traits)},
+        {"accumulators", fmt::format("{} tiles of {} columns", tiles(v), tile_columns(v)), accumulators(v, traits)},
         {"addresses", "fitted", address_registers(v, traits)},
+        {"rows of A", "where lanes_k is more than 4: 4 x block_m - 2", row_registers(v)},
+        {"converted", "8 x tiles of 16-bit columns, where lanes_k is more than 4",
+         converted(v, traits)},
         {"loop", "fitted", kBaseRegisters},
         {"estimate", "before the launch cap", estimate(v, traits)},
         {"live at once", "spills where the cap is below", live(v, traits)},
@@ -164,12 +188,16 @@ class Gemv final : public GemmTwin {
     const Values& v = config.values;
     work.stages = v[kStages] + 1;  // what is multiplied is asked for anew at once
     work.warps = threads_of(v) / 32;
-    if (on_tensor_cores(traits)) {
+    const bool tensor = on_tensor_cores(v, traits);
+    if (tensor) {
       work.unit = Work::Unit::tensor;
       work.unit_rate = mma_sync_rate(device);
       work.flops_per_k_tile *= 16.0 / v[kBlockM];  // rows of the instruction
     } else {
       work.unit = Work::Unit::ffma;
+      if (element(traits) == 2) {  // a weight is converted once, A for each of the columns
+        work.flops_per_k_tile *= 1.0 + 1.0 / v[kBlockM] + 1.0 / std::max(1, tiles(v));
+      }
     }
     // Through L1; A once for each warp along n.
     const double k_bytes = static_cast<double>(v[kBlockK]) * element(traits);
@@ -177,7 +205,7 @@ class Gemv final : public GemmTwin {
     const double row_piece = b_is_k_major(traits.layout) ? 16 : tiles(v) * element(traits);
     const double pieces_b = v[kBlockN] * k_bytes / std::min<double>(row_piece, traits.align_b);
     // The lanes of a warp share A's rows out, or each reads all of them.
-    const double readers = on_tensor_cores(traits) ? 1 : 8;
+    const double readers = tensor ? 1 : tile_columns(v);
     const double pieces_a = readers * v[kBlockM] * v[kWarpsN] * k_bytes / traits.align_a;
     work.load_instructions_per_k_tile = (pieces_a + pieces_b) / threads_of(v);
   }

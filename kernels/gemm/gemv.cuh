@@ -8,8 +8,8 @@
 // What matters is how early the first loads leave, and how little is left to do behind the last
 // one: the code is short, as its instructions come from cold memory too.
 //
-// Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_N, WARPS_K, THREADS, MIN_BLOCKS, and
-// the layout SMEM_ROW_BYTES, SMEM_SLICE_BYTES, SMEM_BYTES.
+// Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_N, WARPS_K, LANES_K, THREADS,
+// MIN_BLOCKS, and the layout SMEM_ROW_BYTES, SMEM_SLICE_BYTES, SMEM_BYTES.
 
 // Sums of the warps at one place along k. Eight words more, where rows would share banks.
 struct Slice {
@@ -20,11 +20,21 @@ static_assert(sizeof(Slice::sums[0]) == SMEM_ROW_BYTES, "row of sums");
 static_assert(sizeof(Slice) == SMEM_SLICE_BYTES, "slice");
 static_assert(WARPS_K * sizeof(Slice) == SMEM_BYTES, "shared memory");
 
-// Whole steps along k that can be read as such. A piece of a row may reach past its last column,
-// into the next row, behind the last row into nothing.
-__device__ __forceinline__ int whole_steps(const GemmArgs& args) {
+// Chunks along k that are read as such: whole steps of them where the lanes of a quad multiply
+// together, and of rows of B, of which a piece may reach past the last column, into the next row,
+// behind the last row into nothing.
+constexpr bool kWholeSteps = kTensor || !B_K_MAJOR;
+
+__device__ __forceinline__ int whole_chunks(const GemmArgs& args) {
   const bool overhangs = !B_K_MAJOR && args.n % (WeightReader::kPiece / kElementBytes) != 0;
-  return (overhangs ? args.k - 1 : args.k) / kStepK;
+  const int k = overhangs ? args.k - 1 : args.k;
+  return kWholeSteps ? k / kStepK * LANES_K : k / kChunkK;
+}
+
+// Steps in which this lane has a chunk.
+__device__ __forceinline__ int steps_of(int chunks) {
+  const int lane = kWholeSteps ? 0 : int(threadIdx.x % LANES_K);
+  return (chunks + LANES_K - 1 - lane) / LANES_K;
 }
 
 __device__ __forceinline__ float input(const void* matrix, i64 index) {
@@ -39,7 +49,7 @@ __device__ __forceinline__ float input(const void* matrix, i64 index) {
   }
 }
 
-// The warps' sums, what lies behind the last whole step, and the old C: to C.
+// The warps' sums, what lies behind the last chunk, and the old C: to C.
 __device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice* slices, i64 first,
                                               int k_done) {
   for (int i = threadIdx.x; i < min(args.m, BLOCK_M) * BLOCK_N; i += THREADS) {
@@ -62,11 +72,11 @@ __device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice*
 }
 
 __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first, Slice* slices) {
-  const int steps = whole_steps(args);
+  const int chunks = whole_chunks(args);
   const int warp = threadIdx.x / 32;
   const int kPass = gemv_pass_steps(block_map());
-  int left =
-      steps - gemv_first_step(block_map(), warp);  // of this warp, those of the others between
+  // Of this warp, those of the others between.
+  int left = steps_of(chunks) - gemv_first_step(block_map(), warp);
   WeightReader read_weights(args, first);
   Weights weights[STAGES];
 #pragma unroll
@@ -96,7 +106,7 @@ __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first,
       slices[warp / WARPS_N].sums[row][gemv_column(block_map(), warp, tile, index)] = sum;
   });
   __syncthreads();
-  store_columns(args, slices, first, steps * kStepK);
+  store_columns(args, slices, first, chunks * kChunkK);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)

@@ -2,16 +2,17 @@
 // steps of k only.
 
 constexpr int kChunkK = 16 / kElementBytes;  // elements of a chunk
-constexpr int kStepBytes = 64;
+constexpr int kStepBytes = 16 * LANES_K;
 constexpr int kStepK = kStepBytes / kElementBytes;
-constexpr int kTiles = BLOCK_N / WARPS_N / 8;
+constexpr int kTileColumns = 32 / LANES_K;
+constexpr int kTiles = BLOCK_N / WARPS_N / kTileColumns;
 constexpr int kDepth = BLOCK_K / (WARPS_K * kStepK);
 
 __device__ __forceinline__ GemvMap block_map() {
-  return {B_K_MAJOR != 0, WARPS_N, WARPS_K, kTiles, kDepth};
+  return {B_K_MAJOR != 0, WARPS_N, WARPS_K, LANES_K, kTiles, kDepth};
 }
 
-static_assert(BLOCK_N == kTiles * 8 * WARPS_N, "warps tile the columns");
+static_assert(BLOCK_N == kTiles * kTileColumns * WARPS_N, "warps tile the columns");
 static_assert(BLOCK_K == kDepth * WARPS_K * kStepK && kDepth > 0, "warps tile k");
 static_assert(THREADS == 32 * WARPS_N * WARPS_K, "threads");
 
@@ -90,26 +91,36 @@ struct WeightReader {
   static constexpr int kPiece = B_K_MAJOR ? ALIGN_B : kRowBytes < ALIGN_B ? kRowBytes : ALIGN_B;
   static_assert(B_K_MAJOR || kRowBytes == 4 || kRowBytes == 8 || kRowBytes == 16, "row");
 
-  const char* at[B_K_MAJOR ? kTiles : 1];
+  // Where whole warps lie along k the columns' places are reckoned from the first: registers are
+  // what is short there.
+  static constexpr bool kReckoned = B_K_MAJOR && LANES_K == 32;
+
+  const char* at[B_K_MAJOR && !kReckoned ? kTiles : 1];
   i64 row_bytes;
-  int pieces;  // of a row that lie within B
+  int pieces;       // of a row that lie within B
+  int last_column;  // of the warp's that B has, where they are reckoned
 
   __device__ __forceinline__ WeightReader(const GemmArgs& args, i64 first) {
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    const i64 chunk = gemv_chunk(gemv_first_step(block_map(), warp), lane);
+    const i64 chunk = gemv_chunk(block_map(), gemv_first_step(block_map(), warp), lane);
     const int columns_left = int(args.n - first);
     row_bytes = args.ldb * kElementBytes;
-    if constexpr (B_K_MAJOR) {
+    if constexpr (kReckoned) {
+      const int column = min(gemv_column(block_map(), warp, 0, 0), columns_left - 1);
+      last_column = columns_left - 1 - column;
+      at[0] = static_cast<const char*>(args.b) + (first + column) * row_bytes + chunk * 16;
+      pieces = 16 / kPiece;
+    } else if constexpr (B_K_MAJOR) {
       const char* column0 = static_cast<const char*>(args.b) + first * row_bytes + chunk * 16;
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        const int column = gemv_column(block_map(), warp, tile, lane / 4);
+        const int column = gemv_column(block_map(), warp, tile, lane / LANES_K);
         at[tile] = column0 + min(column, columns_left - 1) * row_bytes;
       }
       pieces = 16 / kPiece;
     } else {
-      const int column = gemv_column(block_map(), warp, 0, lane / 4);
+      const int column = gemv_column(block_map(), warp, 0, lane / LANES_K);
       at[0] = static_cast<const char*>(args.b) + chunk * kChunkK * row_bytes +
               (first + column) * kElementBytes;
       pieces = (min(columns_left - column, kTiles) * kElementBytes + kPiece - 1) / kPiece;
@@ -124,8 +135,8 @@ struct WeightReader {
       if constexpr (B_K_MAJOR) {
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
-          read_row<true, 16, kPiece>(out.words[step] + tile * 4, at[tile] + step * kStepBytes,
-                                     wanted);
+          const char* from = kReckoned ? at[0] + min(tile, last_column) * row_bytes : at[tile];
+          read_row<true, 16, kPiece>(out.words[step] + tile * 4, from + step * kStepBytes, wanted);
         }
       } else {
         const char* row = at[0] + i64(step * kStepK) * row_bytes;

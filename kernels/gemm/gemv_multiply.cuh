@@ -1,8 +1,8 @@
-// How gemv multiplies what it has read: tensor cores for 16-bit types and tf32, with A's rows as
-// the 16-row operand; FFMA for fp32. A row that A does not have is read as its last one: the sums
+// How gemv multiplies what it has read: tensor cores where a quad's lanes lie along k, with A's rows
+// as the 16-row operand, but for fp32; else FFMA. A row that A does not have is read as its last one: the sums
 // of a row depend on nothing but that row, and nobody stores these.
 
-constexpr bool kTensor = DTYPE != DTYPE_FP32;
+constexpr bool kTensor = LANES_K == 4 && DTYPE != DTYPE_FP32;
 constexpr int kRowTiles = BLOCK_M > 8 ? 2 : 1;  // of 8 rows
 
 static_assert(!kTensor || BLOCK_M == 8 || BLOCK_M == 16, "rows of a matrix instruction");
@@ -23,7 +23,7 @@ struct RowReader {
 
   __device__ __forceinline__ explicit RowReader(const GemmArgs& args) {
     const int lane = threadIdx.x % 32;
-    const i64 chunk = gemv_chunk(gemv_first_step(block_map(), threadIdx.x / 32), lane);
+    const i64 chunk = gemv_chunk(block_map(), gemv_first_step(block_map(), threadIdx.x / 32), lane);
     first = static_cast<const char*>(args.a) + chunk * 16;
     pitch = args.lda * kElementBytes;
     rows = args.m;
@@ -94,7 +94,20 @@ struct TensorSums {
   }
 };
 
-// Sums over a lane's own chunks, of all rows and of its quad's column in each tile.
+// An element of a word as fp32.
+constexpr int kWordElements = 4 / kElementBytes;
+
+__device__ __forceinline__ float element_of(u32 word, int index) {
+  if constexpr (kElementBytes == 4) return __uint_as_float(word);
+  if constexpr (DTYPE == DTYPE_BF16) {
+    return __uint_as_float(index == 0 ? word << 16 : word & 0xffff0000);
+  }
+  float value;
+  asm("cvt.f32.f16 %0, %1;\n" : "=f"(value) : "h"(u16(word >> 16 * index)));
+  return value;
+}
+
+// Sums over a lane's own chunks, of all rows and of its group's column in each tile.
 struct FfmaSums {
   typedef NoRows Rows;
   float d[BLOCK_M][kTiles];
@@ -119,9 +132,11 @@ struct FfmaSums {
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-        for (int w = 0; w < 4; ++w) {
-          d[row][tile] = fmaf(__uint_as_float(a[w]), __uint_as_float(weights.word(step, tile, w)),
-                              d[row][tile]);
+        for (int i = 0; i < kChunkK; ++i) {
+          const int w = i / kWordElements;
+          const int index = i % kWordElements;
+          d[row][tile] = fmaf(element_of(a[w], index),
+                              element_of(weights.word(step, tile, w), index), d[row][tile]);
         }
       }
     }
@@ -135,9 +150,9 @@ struct FfmaSums {
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
         float sum = d[row][tile];
-        sum += __shfl_xor_sync(~0u, sum, 1);
-        sum += __shfl_xor_sync(~0u, sum, 2);
-        if (lane % 4 == row % 4) put(row, tile, lane / 4, sum);
+#pragma unroll
+        for (int apart = 1; apart < LANES_K; apart *= 2) sum += __shfl_xor_sync(~0u, sum, apart);
+        if (lane % LANES_K == row % LANES_K) put(row, tile, lane / LANES_K, sum);
       }
     }
   }

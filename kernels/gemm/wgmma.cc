@@ -82,6 +82,8 @@ constexpr Constraint kConstraints[] = {
 constexpr std::int32_t kInstructionRegisters = 26;
 constexpr std::int32_t kConsumerRegisters = 32;
 
+constexpr std::int64_t kMostSwapped = 128;
+
 // wgmma_swap is the same on C's transpose: an instruction's 64 rows are columns of C, and its
 // columns, any eights, rows of C. For matrices of few rows.
 class Wgmma final : public GemmTwin {
@@ -108,6 +110,9 @@ class Wgmma final : public GemmTwin {
     }
     return not_loadable(traits);
   }
+
+  // More rows fill an instruction as well the other way.
+  std::int64_t most_rows() const override { return transposes_ ? kMostSwapped : 0; }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
@@ -181,6 +186,7 @@ class Wgmma final : public GemmTwin {
       needs.role_registers = roles.consumer;
     }
     needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
+    needs.most_rows = most_rows();
     needs.wgmma_columns = columns(v, traits);
     // The cluster's own takes their place, but where consumers meet: to add up parts in the
     // workspace, or before they store through a stage.

@@ -37,6 +37,20 @@ Config large_blocks(DType) {
   return gemv_config("block_m=16,block_n=64,block_k=128,stages=3,warps_n=2,warps_k=4");
 }
 
+// Warps whose lanes all lie along one column, in passes of two steps of each.
+Config whole_warps(DType dtype, int rows) {
+  const std::string m = rows > 4 ? "16" : rows > 2 ? "4" : rows > 1 ? "2" : "1";
+  const std::string k = storage_bytes(dtype) == 2 ? "1024" : "512";
+  return gemv_config("block_m=" + m + ",block_n=6,block_k=" + k +
+                     ",stages=1,warps_n=2,warps_k=2,lanes_k=32");
+}
+// And groups of 8, in two tiles of four columns.
+Config groups_of_lanes(DType dtype) {
+  const std::string k = storage_bytes(dtype) == 2 ? "192" : "96";
+  return gemv_config("block_m=16,block_n=8,block_k=" + k +
+                     ",stages=2,warps_n=1,warps_k=3,lanes_k=8");
+}
+
 class Checker {
  public:
   explicit Checker(gpu::Measurer& measurer) : measurer_(measurer) {}
@@ -67,6 +81,9 @@ TEST_CASE("gemv is right for every number of rows it serves") {
         const Problem problem = test::gemm(m, 200, 1000, dtype, layout);
         checker.check(small_blocks(dtype, m), problem);
         checker.check(large_blocks(dtype), problem);
+        if (layout != Layout::tn) continue;
+        checker.check(whole_warps(dtype, m), problem);
+        checker.check(groups_of_lanes(dtype), problem);
       }
     }
   }
@@ -85,6 +102,9 @@ TEST_CASE("gemv is right where nothing divides n and k, with and without old C",
         problem.alpha = 0.5;
         problem.beta = -1.5;
         checker.check(large_blocks(dtype), problem);
+        if (layout != Layout::tn) continue;
+        checker.check(whole_warps(dtype, 13), problem);
+        checker.check(groups_of_lanes(dtype), problem);
       }
     }
   }
@@ -105,6 +125,13 @@ TEST_CASE("gemv reads nothing behind the last row of padded operands", "[spread]
                       padded(test::gemm(9, 99, k, dtype, layout), 516, ldb + 4, 104));
         checker.check(large_blocks(dtype),
                       padded(test::gemm(9, 99, k, dtype, layout), 514, ldb + 2, 104));
+        if (layout != Layout::tn) continue;
+        for (const int more : {0, 2, 4}) {
+          const Problem problem =
+              padded(test::gemm(4, 99, k, dtype, layout), 520 + more, ldb + more, 101);
+          checker.check(whole_warps(dtype, 4), problem);
+          checker.check(groups_of_lanes(dtype), problem);
+        }
       }
     }
   }

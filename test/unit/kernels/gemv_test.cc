@@ -58,10 +58,17 @@ TEST_CASE("gemv's structure: rows of the instruction, whole warps, whole steps, 
   CHECK(broken("block_m=4", DType::bf16) == "rows");
   CHECK(broken("block_m=4", DType::fp32).empty());
   CHECK(broken("block_m=12", DType::fp32) == "rows");
+  CHECK(broken("block_m=4,lanes_k=32,block_k=2048", DType::bf16).empty());
+  CHECK(broken("block_m=4,lanes_k=24", DType::bf16) == "lanes");
+  CHECK(broken("block_m=4,lanes_k=32,block_k=2048", DType::bf16, Layout::tt) == "lanes");
+  CHECK(broken("block_m=1,block_n=4,lanes_k=8,block_k=1024", DType::bf16).empty());
+  CHECK(broken("block_m=1,block_n=6,lanes_k=8,block_k=1024", DType::bf16) == "warp_columns");
   CHECK(broken("block_n=24,warps_n=2", DType::bf16) == "warp_columns");
   CHECK(broken("block_n=24,warps_n=3", DType::bf16).empty());
   CHECK(broken("block_k=128,warps_k=8", DType::bf16) == "k_steps");
   CHECK(broken("block_k=128,warps_k=8", DType::fp32).empty());
+  CHECK(broken("block_m=1,lanes_k=32,block_k=1024", DType::bf16) == "k_steps");
+  CHECK(broken("block_m=1,lanes_k=32,block_k=1024", DType::fp32).empty());
   // 4 passes of 2 steps, 4 registers for A and 4 for each of 6 tiles; 24 sums.
   CHECK(broken("block_n=48", DType::bf16) == "in_flight");
   CHECK(broken("block_n=40", DType::bf16).empty());
@@ -101,6 +108,15 @@ TEST_CASE("the work of gemv: all 16 rows of the instruction, A once for each war
   CHECK(work.smem_bytes_per_k_tile == (16 + 8 * 2) * 512 * 2.0);
   // 16 columns x 512 x 2 bytes in pieces of 16, and 8 rows twice, over 256 threads.
   CHECK(work.load_instructions_per_k_tile == 16 * 64 / 256.0 + 2 * 8 * 64 / 256.0);
+
+  // Whole warps along k: each reads two rows of A and two columns, and converts weights once, A for
+  // each column.
+  const Config wide =
+      config_of("block_m=2,block_n=4,block_k=1024,warps_n=2,warps_k=4,lanes_k=32");
+  const Work rows = wide.kernel->work(wide, problem, hopper());
+  CHECK((rows.unit == Work::Unit::ffma && rows.tiles_n == 1024 && rows.k_tiles == 4));
+  CHECK(rows.flops_per_k_tile == 2.0 * 2 * 4 * 1024 * (1 + 1 / 2.0 + 1 / 2.0));
+  CHECK(rows.load_instructions_per_k_tile == (4 * 128 + 2 * 2 * 128) / 256.0);
 }
 
 }  // namespace

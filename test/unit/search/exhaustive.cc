@@ -167,7 +167,6 @@ TEST_CASE("the default config is the whole plan's first, whatever the problem", 
 TEST_CASE("constraints read no other parameters than they say", "[long]") {
   const Space space = gemm_space();
   for (const HostTwin* kernel : find_family("gemm")->kernels) {
-    if (kernel->name() == "wgmma_swap") continue;  // wgmma's constraints, and no space
     const auto found =
         std::find_if(space.kernels.begin(), space.kernels.end(),
                      [&](const KernelSpace& s) { return s.kernel == kernel->name(); });

@@ -80,11 +80,17 @@ TEST_CASE(
     const Shape s = shape_of(plan.survivors[i].config);
     INFO(to_string(plan.survivors[i].config));
     const std::string_view kernel = plan.survivors[i].config.kernel->name();
-    CHECK(s.block_m == (kernel == "wgmma" ? 64 : kernel == "gemv" ? 8 : 16));
     const int parts = std::max(1, value_of(plan.survivors[i].config, "split_k"));
-    CHECK(s.block_n / parts <= 64);
-    // Bytes of weights in flight, for each SM.
-    const double per_block = (s.stages - 1) * s.block_n * s.block_k * 2;
+    // The fewest rows that it can have.
+    const bool swapped = kernel == "wgmma_swap";
+    const bool by_warps = kernel == "gemv" && value_of(plan.survivors[i].config, "lanes_k") == 32;
+    const int rows = swapped ? s.block_n / parts : s.block_m;
+    CHECK(rows == (kernel == "wgmma" ? 64 : by_warps ? 1 : kernel == "mma" ? 16 : 8));
+    const int columns = swapped ? s.block_m : s.block_n / parts;
+    CHECK(columns <= 64);
+    // Bytes of weights in flight, for each SM. gemv asks anew before it multiplies.
+    const int ahead = kernel == "gemv" ? s.stages : s.stages - 1;
+    const double per_block = ahead * (swapped ? s.block_m : s.block_n) * s.block_k * 2;
     CHECK(per_block * static_cast<double>(plan.survivors[i].resources.grid) / 132 >= 24576);
   }
   // Reading the weights alone takes 11.4 us there.

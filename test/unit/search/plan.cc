@@ -226,7 +226,7 @@ TEST_CASE("no single change suffices: the nearest is found by a search of all su
 TEST_CASE("tile orders that come to the same launch are tried once") {
   // One row of tiles has one order, whatever raster and swizzle say.
   Limits tiles;
-  for (const char* other : {"gemv", "wgmma"}) {
+  for (const char* other : {"gemv", "wgmma", "wgmma_swap"}) {
     tiles.excludes.push_back(parse_pattern(other, *find_family("gemm")).value());
   }
   const Plan thin = plan_on("nvidia-h200", gemm(1, 4096, 4096), tiles);
