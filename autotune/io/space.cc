@@ -62,8 +62,8 @@ bool overlap(const search::KernelSpace& a, const search::KernelSpace& b) {
   for (std::size_t i = 0; i < a.parameters.size(); ++i) {
     const std::vector<std::int32_t>& of_a = a.parameters[i].values;
     const std::vector<std::int32_t>& of_b = b.parameters[i].values;
-    const bool shared = std::find_first_of(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) !=
-                        of_a.end();
+    const bool shared =
+        std::find_first_of(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) != of_a.end();
     if (!shared) return false;
   }
   return true;

@@ -21,7 +21,8 @@ constexpr Parameter kParameters[] = {
     {"stages", 1, 16, 4, false, "passes in flight, in registers"},
     {"warps_n", 1, 32, 1, false, "warps along n"},
     {"warps_k", 1, 32, 8, false, "warps along k, whose sums meet at the end"},
-    {"lanes_k", 4, 32, 4, false, "lanes of a warp that read a column side by side: with 4, tensor cores multiply, else FFMA"},
+    {"lanes_k", 4, 32, 4, false,
+     "lanes of a warp that read a column side by side: with 4, tensor cores multiply, else FFMA"},
     {"min_blocks", 1, 16, 1, false, "blocks per SM that registers must leave room for"},
     kRaster,
     kSwizzle,
@@ -45,7 +46,8 @@ std::int32_t depth(const Values& v, const KernelTraits& t) {
 }
 
 // Registers of a step's chunks: 4 for each tile of columns, and for 8 rows of A, unless these are
-// read when they are multiplied. Elements that are loaded one by one have registers of their own till then.
+// read when they are multiplied. Elements that are loaded one by one have registers of their own
+// till then.
 std::int32_t chunk_registers(const Values& v, const KernelTraits& t) {
   const std::int32_t rows = v[kBlockM] > 8 ? 2 : 1;
   const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (t.align_a == 2 ? 8 : 4) : 0;
@@ -156,7 +158,8 @@ class Gemv final : public GemmTwin {
          fmt::format("{} stages x {} x {}", v[kStages], depth(v, traits),
                      chunk_registers(v, traits)),
          in_flight(v, traits)},
-        {"accumulators", fmt::format("{} tiles of {} columns", tiles(v), tile_columns(v)), accumulators(v, traits)},
+        {"accumulators", fmt::format("{} tiles of {} columns", tiles(v), tile_columns(v)),
+         accumulators(v, traits)},
         {"addresses", "fitted", address_registers(v, traits)},
         {"rows of A", "where lanes_k is more than 4: 4 x block_m - 2", row_registers(v)},
         {"converted", "8 x tiles of 16-bit columns, where lanes_k is more than 4",

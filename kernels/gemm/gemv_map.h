@@ -21,7 +21,7 @@ struct GemvMap {
   int warps_k;
   int lanes_k;  // 4, 8, 16 or 32; 4 where B is not contiguous along k
   int tiles;    // of 32 / lanes_k columns, per warp
-  int depth;  // chunks of each of its columns that a thread loads per pass over block_k
+  int depth;    // chunks of each of its columns that a thread loads per pass over block_k
 };
 
 // Steps of k: the chunks of a group of lanes. A warp does `depth` of them in each pass.

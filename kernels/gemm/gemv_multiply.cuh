@@ -1,6 +1,6 @@
-// How gemv multiplies what it has read: tensor cores where a quad's lanes lie along k, with A's rows
-// as the 16-row operand, but for fp32; else FFMA. A row that A does not have is read as its last one: the sums
-// of a row depend on nothing but that row, and nobody stores these.
+// How gemv multiplies what it has read: tensor cores where a quad's lanes lie along k, with A's
+// rows as the 16-row operand, but for fp32; else FFMA. A row that A does not have is read as its
+// last one: the sums of a row depend on nothing but that row, and nobody stores these.
 
 constexpr bool kTensor = LANES_K == 4 && DTYPE != DTYPE_FP32;
 constexpr int kRowTiles = BLOCK_M > 8 ? 2 : 1;  // of 8 rows

@@ -1,6 +1,8 @@
 // What the sanitizers' tools are run on (`gpu_tests "[race]"`), racecheck among them, which slows a
 // kernel down by orders of magnitude and is kept from what stalls it
 // (`"[race]~[stalls_racecheck]"`).
+#include <bit>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -12,6 +14,12 @@
 using namespace autotune;
 
 namespace {
+
+// To the nearest, of two the even one.
+float as_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
+}
 
 void check_sums(bool stalls_racecheck) {
   gpu::Workbench* bench = test::workbench();
@@ -33,8 +41,11 @@ void check_sums(bool stalls_racecheck) {
     INFO(each.config);
     const std::vector<float> results =
         test::run_given(*bench, *config, problem, given, each.max_sms);
-    CHECK(std::vector<double>(results.begin(), results.end()) ==
-          test::sums_of(problem, given.a, given.b).sums);
+    std::vector<double> sums = test::sums_of(problem, given.a, given.b).sums;
+    if (each.dtype == DType::bf16) {
+      for (double& sum : sums) sum = as_bf16(static_cast<float>(sum));
+    }
+    CHECK(std::vector<double>(results.begin(), results.end()) == sums);
     ++launched;
   }
   CHECK(launched > 0);

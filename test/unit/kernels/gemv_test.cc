@@ -111,8 +111,7 @@ TEST_CASE("the work of gemv: all 16 rows of the instruction, A once for each war
 
   // Whole warps along k: each reads two rows of A and two columns, and converts weights once, A for
   // each column.
-  const Config wide =
-      config_of("block_m=2,block_n=4,block_k=1024,warps_n=2,warps_k=4,lanes_k=32");
+  const Config wide = config_of("block_m=2,block_n=4,block_k=1024,warps_n=2,warps_k=4,lanes_k=32");
   const Work rows = wide.kernel->work(wide, problem, hopper());
   CHECK((rows.unit == Work::Unit::ffma && rows.tiles_n == 1024 && rows.k_tiles == 4));
   CHECK(rows.flops_per_k_tile == 2.0 * 2 * 4 * 1024 * (1 + 1 / 2.0 + 1 / 2.0));
