@@ -1,5 +1,5 @@
 // How gemv reads A and B: straight into registers, in pieces as wide as rows are aligned, whole
-// steps of k only.
+// chunks of k only.
 
 constexpr int kChunkK = 16 / kElementBytes;  // elements of a chunk
 constexpr int kStepBytes = 16 * LANES_K;
