@@ -112,7 +112,9 @@ Expected<search::Space> parse_space(std::string_view text, const std::string& or
         if (other.kernel == range->kernel && overlap(other, *range)) {
           return tl::unexpected(error_at(
               origin, product.line,
-              fmt::format("kernel {}: some configs are in two of its products", kernel->name())));
+              fmt::format("kernel {}: some configs are in two of its products; give a parameter "
+                          "values that the other does not have",
+                          kernel->name())));
         }
       }
       space.kernels.push_back(*std::move(range));

@@ -33,8 +33,8 @@ __device__ __forceinline__ int whole_chunks(const GemmArgs& args) {
 
 // Steps in which this lane has a chunk.
 __device__ __forceinline__ int steps_of(int chunks) {
-  const int lane = kWholeSteps ? 0 : int(threadIdx.x % LANES_K);
-  return (chunks + LANES_K - 1 - lane) / LANES_K;
+  if constexpr (kWholeSteps) return chunks / LANES_K;
+  return (chunks + LANES_K - 1 - int(threadIdx.x % LANES_K)) / LANES_K;
 }
 
 __device__ __forceinline__ float input(const void* matrix, i64 index) {

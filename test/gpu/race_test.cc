@@ -1,8 +1,7 @@
 // What the sanitizers' tools are run on (`gpu_tests "[race]"`), racecheck among them, which slows a
 // kernel down by orders of magnitude and is kept from what stalls it
 // (`"[race]~[stalls_racecheck]"`).
-#include <bit>
-#include <cstdint>
+#include <Eigen/Core>
 #include <random>
 #include <vector>
 
@@ -14,12 +13,6 @@
 using namespace autotune;
 
 namespace {
-
-// To the nearest, of two the even one.
-float as_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
-}
 
 void check_sums(bool stalls_racecheck) {
   gpu::Workbench* bench = test::workbench();
@@ -43,7 +36,7 @@ void check_sums(bool stalls_racecheck) {
         test::run_given(*bench, *config, problem, given, each.max_sms);
     std::vector<double> sums = test::sums_of(problem, given.a, given.b).sums;
     if (each.dtype == DType::bf16) {
-      for (double& sum : sums) sum = as_bf16(static_cast<float>(sum));
+      for (double& sum : sums) sum = static_cast<double>(Eigen::bfloat16(static_cast<float>(sum)));
     }
     CHECK(std::vector<double>(results.begin(), results.end()) == sums);
     ++launched;

@@ -97,7 +97,8 @@ TEST_CASE("a kernel's space may be several products that share no config") {
   CHECK(space->kernels[0].parameters[3].values == std::vector<std::int32_t>{2, 3});
   CHECK(space->kernels[1].parameters[0].values == std::vector<std::int32_t>{128});
   CHECK(error_of(head + product("2, 3", "64") + product("3", "128, 64")) ==
-        "s.yaml:13: kernel mma: some configs are in two of its products");
+        "s.yaml:13: kernel mma: some configs are in two of its products; give a parameter values "
+        "that the other does not have");
   CHECK_THAT(error_of(head + "    []\n"), HasText("kernel mma"));
 }
 

@@ -88,7 +88,7 @@ TEST_CASE(
     CHECK(rows == (kernel == "wgmma" ? 64 : by_warps ? 1 : kernel == "mma" ? 16 : 8));
     const int columns = swapped ? s.block_m : s.block_n / parts;
     CHECK(columns <= 64);
-    // Bytes of weights in flight, for each SM. gemv asks anew before it multiplies.
+    // Bytes of weights in flight, for each SM. gemv asks anew as soon as it has multiplied.
     const int ahead = kernel == "gemv" ? s.stages : s.stages - 1;
     const double per_block = ahead * (swapped ? s.block_m : s.block_n) * s.block_k * 2;
     CHECK(per_block * static_cast<double>(plan.survivors[i].resources.grid) / 132 >= 24576);
