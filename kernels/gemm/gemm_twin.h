@@ -141,6 +141,7 @@ extern const HostTwin& wgmma_kernel;
 extern const HostTwin& wgmma_swap_kernel;
 extern const HostTwin& wgmma_fp32_kernel;
 extern const HostTwin& mma_kernel;
+extern const HostTwin& mma_bulk_kernel;
 extern const HostTwin& simt_kernel;
 extern const HostTwin& gemv_kernel;
 

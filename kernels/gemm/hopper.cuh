@@ -88,6 +88,12 @@ __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
 }
 
+// All threads of the cluster wait for each other; what they wrote before is seen behind it.
+__device__ __forceinline__ void cluster_meet() {
+  asm volatile("barrier.cluster.arrive.aligned;\n" ::: "memory");
+  cluster_wait();
+}
+
 // The same place in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ u32 cluster_address(u32 address, u32 rank) {
   u32 there;

@@ -1,0 +1,81 @@
+// What lies in the shared memory of the mma_bulk kernel, and which rows a warp's fragments are of.
+//
+// Constants of the host twin beside those of common.cuh: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M,
+// WARPS_N, SPLIT_K, THREADS, MIN_BLOCKS, and the shared-memory layout SMEM_SLOT_BYTES,
+// SMEM_STAGE_BYTES, SMEM_RING_BYTES, SMEM_GIVEN_BYTES, SMEM_BYTES.
+
+constexpr int kWarps = WARPS_M * WARPS_N;
+constexpr int kWarpM = BLOCK_M / WARPS_M;
+constexpr int kWarpN = BLOCK_N / WARPS_N;
+constexpr int kTilesM = kWarpM / 16;  // 16 x 8 instruction tiles of a warp
+constexpr int kTilesN = kWarpN / 8;
+constexpr int kStepBytes = 32;  // k of one instruction, in bytes
+constexpr int kStepK = kStepBytes / kElementBytes;
+
+static_assert(A_K_MAJOR && B_K_MAJOR, "rows along k");
+static_assert(THREADS == 32 * kWarps, "threads");
+static_assert(BLOCK_K * kElementBytes % 128 == 0, "a row begins alike in each of its k tiles");
+
+// A row of a tile lies in a slot: from where a line begins, so that it fits wherever in one its
+// first byte is. Rows of A, then of B.
+constexpr int kSlots = BLOCK_M + BLOCK_N;
+constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
+
+// Rows that begin at the same byte of 16 follow each other at a distance of so many; and so many are
+// taken apart into groups of their own, as far as a warp has groups. Of such a group, eight rows lie
+// in different banks.
+template <int kAlign, int kGroups>
+__device__ constexpr int classes() {
+  int all = 16 / kAlign;
+  while (kGroups % all != 0) all /= 2;
+  return all;
+}
+constexpr int kClassesA = classes<ALIGN_A, 2 * kTilesM>();
+constexpr int kClassesB = classes<ALIGN_B, kTilesN>();
+
+// Of the warp's rows (or columns) the `i`-th of group `group`.
+template <int kClasses>
+__device__ __forceinline__ int row_of_group(int group, int i) {
+  return group / kClasses * (8 * kClasses) + i * kClasses + group % kClasses;
+}
+
+typedef float Accumulators[kTilesM][kTilesN][4];
+
+// Sums of a tile, row by row.
+constexpr int kSumPitch = BLOCK_N + 4;
+constexpr int kShareRows = BLOCK_M / SPLIT_K;  // of a tile, that a part adds up and stores
+static_assert(kShareRows * SPLIT_K == BLOCK_M, "parts have as many rows each");
+
+struct SharedMemory {
+  union {
+    u8 stages[STAGES][kSlots * kSlotBytes];
+    float sums[BLOCK_M][kSumPitch];
+  } ring;
+#if SPLIT_K > 1
+  float given[SPLIT_K - 1][kShareRows][BLOCK_N];  // by the other parts, in the order of their ranks
+#endif
+  u64 full[STAGES];
+#if SPLIT_K > 1
+  u64 landed;  // all that the others give is here
+#endif
+};
+
+static_assert(kSlotBytes == SMEM_SLOT_BYTES, "slot");
+static_assert(sizeof(SharedMemory::ring) == SMEM_RING_BYTES, "ring");
+static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
+
+// Where a block's tile of C begins.
+struct TilePlace {
+  int row;
+  int col;
+
+  __device__ __forceinline__ explicit TilePlace(TileIndex tile)
+      : row(tile.m * BLOCK_M), col(tile.n * BLOCK_N) {}
+};
+
+__device__ __forceinline__ int lane() { return int(threadIdx.x % 32); }
+
+// How far behind a line of 128 bytes an operand's row begins. Rows that do not exist are counted on.
+__device__ __forceinline__ u32 phase(const void* matrix, int row, i64 leading) {
+  return (u32(u64(matrix)) + u32(row) * u32(leading) * kElementBytes) & 127;
+}
