@@ -3,8 +3,8 @@
 // Operands are contiguous along k. A row of a tile comes as one bulk copy of all the 16-byte pieces
 // that it touches, and lies in shared memory as far behind a line of 128 bytes as it does in global
 // memory (copies that must shift their lines are half as fast). So a row begins where it likes, and
-// fragments are read there, word by word. A block's k tiles travel through a ring of `stages`, which
-// a block with few of them fills but once.
+// fragments are read there, word by word. A block's k tiles travel through a ring of `stages`,
+// which a block with few of them fills but once.
 //
 // Where k is split, the parts of a tile are the blocks of a cluster: each gives the others what it
 // has of their rows, and stores the sum of its own.
@@ -18,56 +18,63 @@ struct Fragments {
   u32 b[kTilesN][2];
 };
 
-// Where a lane's fragments of a stage begin: of each group of 8 rows or columns its own row's word.
+// The word at `address + kOffset` of shared memory, which begins on `kAlign` bytes.
+template <int kAlign, int kOffset>
+__device__ __forceinline__ u32 word_at(u32 address) {
+  u32 low;
+  asm volatile("ld.shared.u32 %0, [%1+%2];\n" : "=r"(low) : "r"(address & ~3), "n"(kOffset));
+  if constexpr (kAlign >= 4) return round_tf32(low);
+  u32 high;
+  asm volatile("ld.shared.u32 %0, [%1+%2];\n" : "=r"(high) : "r"(address & ~3), "n"(kOffset + 4));
+  return __funnelshift_r(low, high, address << 3);  // by bits 0..4 of that: none, or half a word
+}
+
+// Where a lane's fragments begin: of each group of 8 rows or columns its own row's word.
 class FragmentReader {
  public:
-  __device__ __forceinline__ FragmentReader(const GemmArgs& args, const TilePlace& tile) {
-    const int warp = int(threadIdx.x / 32);
+  __device__ __forceinline__ FragmentReader(const SharedMemory& shared, const GemmArgs& args,
+                                            const TilePlace& tile) {
+    const WarpPlace place;
+    const u32 ring = shared_address(&shared) + lane() % 4 * 4;
 #pragma unroll
     for (int i = 0; i < 2 * kTilesM; ++i) {
-      const int row = warp / WARPS_N * kWarpM + row_of_group<kClassesA>(i, lane() / 4);
-      a_[i] = row * kSlotBytes + phase(args.a, tile.row + row, args.lda) + lane() % 4 * 4;
+      const int row = place.row + row_of_group<kClassesA>(i, lane() / 4);
+      a_[i] = ring + row * kSlotBytes + phase(args.a, tile.row + row, args.lda);
     }
 #pragma unroll
     for (int j = 0; j < kTilesN; ++j) {
-      const int col = warp % WARPS_N * kWarpN + row_of_group<kClassesB>(j, lane() / 4);
-      b_[j] = (BLOCK_M + col) * kSlotBytes + phase(args.b, tile.col + col, args.ldb) +
-              lane() % 4 * 4;
+      const int col = place.col + row_of_group<kClassesB>(j, lane() / 4);
+      b_[j] = ring + (BLOCK_M + col) * kSlotBytes + phase(args.b, tile.col + col, args.ldb);
     }
   }
 
-  // Of a step that begins `offset` bytes into the rows of the stage.
-  __device__ __forceinline__ void read(Fragments& f, const u8* stage, int offset) const {
-#pragma unroll
-    for (int i = 0; i < kTilesM; ++i) {
-#pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        f.a[i][r] = word<ALIGN_A>(stage + a_[i * 2 + r % 2] + offset + r / 2 * 16);
-      }
-    }
-#pragma unroll
-    for (int j = 0; j < kTilesN; ++j) {
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        f.b[j][r] = word<ALIGN_B>(stage + b_[j] + offset + r * 16);
-      }
-    }
+  // Of kSteps steps, the first of which begins `offset` bytes behind the rows' first in the ring.
+  template <int kSteps>
+  __device__ __forceinline__ void read(Fragments (&f)[kSteps], u32 offset) const {
+    read_step<0>(f, offset);
   }
 
  private:
-  template <int kAlign>
-  static __device__ __forceinline__ u32 word(const u8* at) {
-    if constexpr (kAlign >= 4) {
-      return round_tf32(*reinterpret_cast<const u32*>(at));
-    } else {
-      const u8* aligned = at - (shared_address(at) & 2);
-      const u32* words = reinterpret_cast<const u32*>(aligned);
-      return __funnelshift_r(words[0], words[1], (shared_address(at) & 2) * 8);
+  template <int kStep, int kSteps>
+  __device__ __forceinline__ void read_step(Fragments (&f)[kSteps], u32 offset) const {
+    if constexpr (kStep < kSteps) {
+      constexpr int kAt = kStep * kStepBytes;
+#pragma unroll
+      for (int i = 0; i < 2 * kTilesM; ++i) {
+        f[kStep].a[i / 2][i % 2] = word_at<ALIGN_A, kAt>(a_[i] + offset);
+        f[kStep].a[i / 2][i % 2 + 2] = word_at<ALIGN_A, kAt + 16>(a_[i] + offset);
+      }
+#pragma unroll
+      for (int j = 0; j < kTilesN; ++j) {
+        f[kStep].b[j][0] = word_at<ALIGN_B, kAt>(b_[j] + offset);
+        f[kStep].b[j][1] = word_at<ALIGN_B, kAt + 16>(b_[j] + offset);
+      }
+      read_step<kStep + 1>(f, offset);
     }
   }
 
-  int a_[2 * kTilesM];
-  int b_[kTilesN];
+  u32 a_[2 * kTilesM];
+  u32 b_[kTilesN];
 };
 
 // Takes out what lies behind the row's end: of this step only `valid` elements are there.
@@ -90,35 +97,46 @@ __device__ __forceinline__ void cut(Fragments& f, int valid) {
   }
 }
 
-__device__ __forceinline__ void multiply_all(Accumulators& acc, const Fragments& f) {
+// Steps whose fragments are asked for together: as many as registers are free for.
+constexpr int kStepRegisters = 4 * kTilesM + 2 * kTilesN;
+constexpr int kGroup = kStepRegisters <= 12 ? 4 : kStepRegisters <= 24 ? 2 : 1;
+
+// Neighbouring steps add to sums of their own where a warp has so few tiles that an instruction
+// would wait for the one before it.
+template <int kSteps>
+__device__ __forceinline__ void multiply_all(Accumulators (&acc)[kChains],
+                                             const Fragments (&f)[kSteps]) {
 #pragma unroll
-  for (int i = 0; i < kTilesM; ++i) {
+  for (int s = 0; s < kSteps; ++s) {
 #pragma unroll
-    for (int j = 0; j < kTilesN; ++j) multiply(acc[i][j], f.a[i], f.b[j][0], f.b[j][1]);
+    for (int i = 0; i < kTilesM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kTilesN; ++j) {
+        multiply(acc[s % kChains][i][j], f[s].a[i], f[s].b[j][0], f[s].b[j][1]);
+      }
+    }
   }
 }
 
-// Adds the products of a stage, of which `k` columns are there.
-__device__ __forceinline__ void accumulate(Accumulators& acc, const FragmentReader& reader,
-                                           const u8* stage, int k) {
-  constexpr int kAtOnce = 2;  // steps whose fragments are asked for together
-  int offset = 0;
+// Adds the products of the stage that begins `stage` bytes into the ring, of which `k` columns are
+// there: the warps at different places along k by turns, what is left of whole groups step by step.
+__device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
+                                           const FragmentReader& reader, u32 stage, int k) {
+  const int place = WarpPlace().k;
+  const int groups = k / (kGroup * kStepK);
 #pragma unroll 1
-  for (; k >= kAtOnce * kStepK; k -= kAtOnce * kStepK) {
-    Fragments f[kAtOnce];
-#pragma unroll
-    for (int s = 0; s < kAtOnce; ++s) reader.read(f[s], stage, offset + s * kStepBytes);
-#pragma unroll
-    for (int s = 0; s < kAtOnce; ++s) multiply_all(acc, f[s]);
-    offset += kAtOnce * kStepBytes;
+  for (int g = place; g < groups; g += WARPS_K) {
+    Fragments f[kGroup];
+    reader.read(f, stage + g * (kGroup * kStepBytes));
+    multiply_all(acc, f);
   }
 #pragma unroll 1
-  for (; k > 0; k -= kStepK) {
-    Fragments f;
-    reader.read(f, stage, offset);
-    if (k < kStepK) cut(f, k);
+  for (int step = groups * kGroup + place; step * kStepK < k; step += WARPS_K) {
+    Fragments f[1];
+    reader.read(f, stage + step * kStepBytes);
+    const int left = k - step * kStepK;
+    if (left < kStepK) cut(f[0], left);
     multiply_all(acc, f);
-    offset += kStepBytes;
   }
 }
 
@@ -135,6 +153,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int k_tiles = args.k / BLOCK_K + (args.k % BLOCK_K != 0);
   const PartRange range(part, k_tiles / SPLIT_K, k_tiles % SPLIT_K);
 
+  u32 id = blockIdx.x / SPLIT_K;
+  TilePlace tile(tile_of(id, args));
+  RowCopies copies(args, tile, range.first);
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&shared.full[s]), kSlots);
@@ -149,38 +170,40 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 
   u32 turn = 0;   // k tiles that went through the ring before
   u32 round = 0;  // tiles of C
-  for (u32 id = blockIdx.x / SPLIT_K; id < tiles; id += stride, ++round) {
-    const TilePlace tile(tile_of(id, args));
-    const RowCopies copies(args, tile, range.first);
+  for (;; ++round) {
+    Accumulators acc[kChains] = {};
+    const FragmentReader reader(shared, args, tile);
+    int started = 0;
 #pragma unroll 1
-    for (int i = 0; i < min(range.count, STAGES); ++i) copies.start(shared, turn + i, i, args.k);
-
-    Accumulators acc = {};
-    const FragmentReader reader(args, tile);
+    for (int i = 0; i < range.count; ++i) {
+      if (i > 0 && started < range.count) __syncthreads();  // all have read the k tile before
 #pragma unroll 1
-    for (int i = 0; i < range.count; ++i, ++turn) {
-      const u32 stage = turn % STAGES;
-      barrier_wait(shared_address(&shared.full[stage]), turn / STAGES & 1);
-      const int k_left = args.k - (range.first + i) * BLOCK_K;
-      accumulate(acc, reader, shared.ring.stages[stage], min(k_left, BLOCK_K));
-      if (i + STAGES < range.count) {
-        __syncthreads();  // all have read it
-        copies.start(shared, turn + STAGES, i + STAGES, args.k);
+      for (; started < min(i + STAGES, range.count); ++started) {
+        copies.start(shared, turn + started, started, args.k);
       }
+      const u32 stage = (turn + i) % STAGES;
+      barrier_wait(shared_address(&shared.full[stage]), (turn + i) / STAGES & 1);
+      const int k_left = args.k - (range.first + i) * BLOCK_K;
+      accumulate(acc, reader, stage * u32(sizeof(shared.ring.stages[0])), min(k_left, BLOCK_K));
     }
+    turn += range.count;
 
-    __syncthreads();  // sums are laid out where the ring was
-    lay_out(shared.ring.sums, acc);
-    __syncthreads();
 #if SPLIT_K > 1
     if (round == 0) cluster_wait();  // the others' barriers are set up
+#endif
+    __syncthreads();  // sums are laid out where the ring was
+    lay_out(shared, acc);
+    __syncthreads();
+#if SPLIT_K > 1
     give_rows(shared, args, tile, part);
 #endif
     store_share(shared, args, tile, part, round & 1);
-    if (id + stride < tiles) {  // before copies come where sums were, and the others give again
-      fence_async_proxy();
-      __syncthreads();
-      if constexpr (SPLIT_K > 1) cluster_meet();
-    }
+    id += stride;
+    if (id >= tiles) return;
+    fence_async_proxy();  // before copies come where sums were, and the others give again
+    __syncthreads();
+    if constexpr (SPLIT_K > 1) cluster_meet();
+    tile = TilePlace(tile_of(id, args));
+    copies = RowCopies(args, tile, range.first);
   }
 }

@@ -1,29 +1,77 @@
 // The sums of a tile: laid out row by row, added up over the parts, and stored.
 
-__device__ __forceinline__ void lay_out(float (&sums)[BLOCK_M][kSumPitch],
-                                        const Accumulators& acc) {
-  const int warp = int(threadIdx.x / 32);
+// A lane's sums of a row are neighbours: of each class of columns two.
+constexpr int kRun = 2 * kClassesB;
+
+__device__ __forceinline__ void lay_out(SharedMemory& shared, const Accumulators (&acc)[kChains]) {
+  const WarpPlace place;
 #pragma unroll
-  for (int i = 0; i < kTilesM; ++i) {
+  for (int i = 0; i < 2 * kTilesM; ++i) {
+    const int row = place.row + row_of_group<kClassesA>(i, lane() / 4);
 #pragma unroll
-    for (int j = 0; j < kTilesN; ++j) {
+    for (int j = 0; j < kTilesN; j += kClassesB) {
+      float run[kRun];
 #pragma unroll
-      for (int r = 0; r < 4; ++r) {
-        const int row =
-            warp / WARPS_N * kWarpM + row_of_group<kClassesA>(i * 2 + r / 2, lane() / 4);
-        const int col =
-            warp % WARPS_N * kWarpN + row_of_group<kClassesB>(j, lane() % 4 * 2 + r % 2);
-        sums[row][col] = acc[i][j][r];
+      for (int e = 0; e < kRun; ++e) {
+        const int r = i % 2 * 2 + e / kClassesB;
+        run[e] = acc[0][i / 2][j + e % kClassesB][r];
+        if constexpr (kChains == 2) run[e] += acc[1][i / 2][j + e % kClassesB][r];
+      }
+      float* target = &shared.ring.sums[place.k][row][place.col + j * 8 + lane() % 4 * kRun];
+      if constexpr (kRun == 2) {
+        *reinterpret_cast<float2*>(target) = float2{run[0], run[1]};
+      } else {
+#pragma unroll
+        for (int e = 0; e < kRun; e += 4) {
+          *reinterpret_cast<float4*>(target + e) =
+              float4{run[e], run[e + 1], run[e + 2], run[e + 3]};
+        }
       }
     }
   }
 }
 
+// One element of a row, or four neighbours.
+template <int kCount>
+__device__ __forceinline__ void add_from(float (&sum)[kCount], const float* from) {
+  if constexpr (kCount == 4) {
+    add_piece(sum, *reinterpret_cast<const float4*>(from));
+  } else {
+    sum[0] += *from;
+  }
+}
+
+// What this block has of them, and what its part of the rows is given of them by the others, in the
+// order of their ranks.
+template <int kCount>
+__device__ __forceinline__ void add_own(float (&sum)[kCount], const SharedMemory& shared, int row,
+                                        int col) {
+#pragma unroll
+  for (int k = 0; k < WARPS_K; ++k) add_from(sum, &shared.ring.sums[k][row][col]);
+}
+
+template <int kCount>
+__device__ __forceinline__ void add_parts(float (&sum)[kCount], const SharedMemory& shared,
+                                          int part, int row, int col) {
+#pragma unroll
+  for (int p = 0; p < SPLIT_K; ++p) {
+    if (p == part) {
+      add_own(sum, shared, part * kShareRows + row, col);
+    } else {
+#if SPLIT_K > 1
+      add_from(sum, &shared.given[p < part ? p : p - 1][row][col]);
+#endif
+    }
+  }
+}
+
 constexpr int kRowPieces = BLOCK_N / 4;  // float4 of a row
+constexpr int kSharePieces = kShareRows * kRowPieces;
 
 // Rows of a part's share of the tile that C has.
 __device__ __forceinline__ int share_rows(const GemmArgs& args, const TilePlace& tile, int part) {
-  return min(max(args.m - (tile.row + part * kShareRows), 0), kShareRows);
+  const i64 left = i64(args.m) - tile.row - part * kShareRows;
+  return int(min(max(left, i64(0)), i64(kShareRows)));
 }
 
 #if SPLIT_K > 1
@@ -34,84 +82,79 @@ __device__ __forceinline__ void give_rows(SharedMemory& shared, const GemmArgs& 
     const int bytes = share_rows(args, tile, part) * BLOCK_N * 4 * (SPLIT_K - 1);
     barrier_expect(shared_address(&shared.landed), u32(bytes));
   }
-#pragma unroll
-  for (int next = 1; next < SPLIT_K; ++next) {
-    const int other = (part + next) % SPLIT_K;
-    const u32 landed = cluster_address(shared_address(&shared.landed), other);
-    float(&room)[kShareRows][BLOCK_N] = shared.given[part < other ? part : part - 1];
-    const u32 there = cluster_address(shared_address(&room), other);
-    const int pieces = share_rows(args, tile, other) * kRowPieces;
-    for (int i = threadIdx.x; i < pieces; i += THREADS) {
-      const float* from =
-          &shared.ring.sums[other * kShareRows + i / kRowPieces][i % kRowPieces * 4];
-      give_floats(there + i * 16, *reinterpret_cast<const float4*>(from), landed);
-    }
+  const u32 landed = shared_address(&shared.landed);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < (SPLIT_K - 1) * kSharePieces; i += THREADS) {
+    const int other = (part + 1 + i / kSharePieces) % SPLIT_K;
+    const int piece = i % kSharePieces;
+    if (piece / kRowPieces >= share_rows(args, tile, other)) continue;
+    const u32 room = shared_address(&shared.given[part < other ? part : part - 1]);
+    float sum[4] = {};
+    add_own(sum, shared, other * kShareRows + piece / kRowPieces, piece % kRowPieces * 4);
+    give_floats(cluster_address(room + piece * 16, other), float4{sum[0], sum[1], sum[2], sum[3]},
+                cluster_address(landed, other));
   }
 }
 
-// This part's share of the sum over all, in the order of their ranks.
-__device__ __forceinline__ float4 sum_of_parts(const SharedMemory& shared, int part, int row,
-                                               int col) {
-  float sum[4] = {};
-#pragma unroll
-  for (int p = 0; p < SPLIT_K; ++p) {
-    const float* from = p == part ? &shared.ring.sums[part * kShareRows + row][col]
-                                  : &shared.given[p < part ? p : p - 1][row][col];
-    add_piece(sum, *reinterpret_cast<const float4*>(from));
-  }
-  return float4{sum[0], sum[1], sum[2], sum[3]};
-}
-#else
-__device__ __forceinline__ float4 sum_of_parts(const SharedMemory& shared, int, int row, int col) {
-  return *reinterpret_cast<const float4*>(&shared.ring.sums[row][col]);
-}
 #endif
 
-// Four neighbours of a row of C, in pieces as wide as its rows are aligned.
-__device__ __forceinline__ void store_four(const GemmArgs& args, int row, int col, float4 sum) {
-  const i64 at = row * args.ldc + col;
-  const int left = min(args.n - col, 4);
-  float v[4] = {sum.x * args.alpha, sum.y * args.alpha, sum.z * args.alpha, sum.w * args.alpha};
+// Stores the `count` neighbours of a row of C from `col` on, all four of them in one piece.
+__device__ __forceinline__ void store_neighbours(const GemmArgs& args, int row, int col,
+                                                 float (&v)[4], int first, int count) {
   typedef VectorOf<kOutBytes>::Type Element;
-  constexpr int kWidth = 4 * kOutBytes;
+  Element* target = static_cast<Element*>(args.c) + row * args.ldc + col;
   __align__(16) Element four[4];
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    if (HAS_BETA && e < left) v[e] += args.beta * load_output(args.c, at + e);
+    const bool there = e >= first && e < count;
+    v[e] *= args.alpha;
+    if (HAS_BETA && there) v[e] += args.beta * load_output(target, e);
     if constexpr (kOutBytes == 2) {
       four[e] = to_half_bits(v[e]);
     } else {
       four[e] = __float_as_uint(v[e]);
     }
   }
-  Element* target = static_cast<Element*>(args.c) + at;
-  constexpr int kPiece = ALIGN_C < kWidth ? ALIGN_C : kWidth;
-  typedef VectorOf<kPiece>::Type Piece;
+  if (first == 0 && count == 4) {
+    typedef VectorOf<4 * kOutBytes>::Type Piece;
+    *reinterpret_cast<Piece*>(target) = *reinterpret_cast<const Piece*>(four);
+    return;
+  }
 #pragma unroll
-  for (int e = 0; e < 4; e += kPiece / kOutBytes) {
-    if (e + kPiece / kOutBytes <= left) {
-      *reinterpret_cast<Piece*>(target + e) = *reinterpret_cast<const Piece*>(four + e);
-    } else {
-#pragma unroll
-      for (int each = e; each < e + kPiece / kOutBytes; ++each) {
-        if (each < left) target[each] = four[each];
-      }
-    }
+  for (int e = 0; e < 4; ++e) {
+    if (e >= first && e < count) target[e] = four[e];
   }
 }
 
-// This part's share of the tile, once all that it is given has come.
+// This part's share of the tile, once all that it is given has come: by fours, which begin where
+// C's rows have a piece of so many bytes begin.
 __device__ __forceinline__ void store_share(SharedMemory& shared, const GemmArgs& args,
                                             const TilePlace& tile, int part, u32 parity) {
+  constexpr bool kAligned = ALIGN_C >= 4 * kOutBytes;
+  constexpr int kFours =
+      kRowPieces + (kAligned ? 0 : 1);  // of a row, the first may begin before it
 #if SPLIT_K > 1
   barrier_wait(shared_address(&shared.landed), parity);
 #endif
-  const int pieces = share_rows(args, tile, part) * kRowPieces;
-  const int first = tile.row + part * kShareRows;
-  for (int i = threadIdx.x; i < pieces; i += THREADS) {
-    const int row = i / kRowPieces;
-    const int col = i % kRowPieces * 4;
-    if (tile.col + col >= args.n) continue;
-    store_four(args, first + row, tile.col + col, sum_of_parts(shared, part, row, col));
+  const int fours = share_rows(args, tile, part) * kFours;
+  const int cols = min(args.n - tile.col, BLOCK_N);
+#pragma unroll 1
+  for (int i = threadIdx.x; i < fours; i += THREADS) {
+    const int row = i / kFours;
+    const int row_of_c = tile.row + part * kShareRows + row;
+    int col = i % kFours * 4;
+    float v[4] = {};
+    if constexpr (kAligned) {
+      add_parts(v, shared, part, row, col);
+    } else {
+      col -= int(u32(row_of_c) * u32(args.ldc) + u32(tile.col)) & 3;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float sum[1] = {};
+        if (u32(col + e) < u32(BLOCK_N)) add_parts(sum, shared, part, row, col + e);
+        v[e] = sum[0];
+      }
+    }
+    store_neighbours(args, row_of_c, tile.col + col, v, max(-col, 0), min(cols - col, 4));
   }
 }

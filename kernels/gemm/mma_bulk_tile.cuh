@@ -1,10 +1,10 @@
 // What lies in the shared memory of the mma_bulk kernel, and which rows a warp's fragments are of.
 //
-// Constants of the host twin beside those of common.cuh: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_M,
-// WARPS_N, SPLIT_K, THREADS, MIN_BLOCKS, and the shared-memory layout SMEM_SLOT_BYTES,
-// SMEM_STAGE_BYTES, SMEM_RING_BYTES, SMEM_GIVEN_BYTES, SMEM_BYTES.
+// Constants of the host twin beside those of common.cuh: BLOCK_M, BLOCK_N, BLOCK_K, STAGES,
+// WARPS_M, WARPS_N, WARPS_K, SPLIT_K, THREADS, MIN_BLOCKS, and the shared-memory layout
+// SMEM_SLOT_BYTES, SMEM_STAGE_BYTES, SMEM_RING_BYTES, SMEM_GIVEN_BYTES, SMEM_BYTES.
 
-constexpr int kWarps = WARPS_M * WARPS_N;
+constexpr int kWarps = WARPS_M * WARPS_N * WARPS_K;
 constexpr int kWarpM = BLOCK_M / WARPS_M;
 constexpr int kWarpN = BLOCK_N / WARPS_N;
 constexpr int kTilesM = kWarpM / 16;  // 16 x 8 instruction tiles of a warp
@@ -21,9 +21,9 @@ static_assert(BLOCK_K * kElementBytes % 128 == 0, "a row begins alike in each of
 constexpr int kSlots = BLOCK_M + BLOCK_N;
 constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
 
-// Rows that begin at the same byte of 16 follow each other at a distance of so many; and so many are
-// taken apart into groups of their own, as far as a warp has groups. Of such a group, eight rows lie
-// in different banks.
+// Rows that begin at the same byte of 16 follow each other at a distance of so many; and so many
+// are taken apart into groups of their own, as far as a warp has groups. Of such a group, eight
+// rows lie in different banks.
 template <int kAlign, int kGroups>
 __device__ constexpr int classes() {
   int all = 16 / kAlign;
@@ -40,16 +40,32 @@ __device__ __forceinline__ int row_of_group(int group, int i) {
 }
 
 typedef float Accumulators[kTilesM][kTilesN][4];
+constexpr int kChains = kTilesM * kTilesN <= 4 ? 2 : 1;  // sets of sums
 
-// Sums of a tile, row by row.
-constexpr int kSumPitch = BLOCK_N + 4;
+// A warp's place: which rows and columns of the tile it has, and which steps along k.
+struct WarpPlace {
+  int row;
+  int col;
+  int k;
+
+  __device__ __forceinline__ WarpPlace() {
+    const int warp = int(threadIdx.x / 32);
+    row = warp / WARPS_N % WARPS_M * kWarpM;
+    col = warp % WARPS_N * kWarpN;
+    k = warp / (WARPS_M * WARPS_N);
+  }
+};
+
+// Sums of a tile, row by row, of the warps at each place along k. By their pitch the rows that a
+// warp lays out at once lie in different banks.
+constexpr int kSumPitch = BLOCK_N + 8;
 constexpr int kShareRows = BLOCK_M / SPLIT_K;  // of a tile, that a part adds up and stores
 static_assert(kShareRows * SPLIT_K == BLOCK_M, "parts have as many rows each");
 
 struct SharedMemory {
   union {
     u8 stages[STAGES][kSlots * kSlotBytes];
-    float sums[BLOCK_M][kSumPitch];
+    float sums[WARPS_K][BLOCK_M][kSumPitch];
   } ring;
 #if SPLIT_K > 1
   float given[SPLIT_K - 1][kShareRows][BLOCK_N];  // by the other parts, in the order of their ranks
@@ -75,7 +91,8 @@ struct TilePlace {
 
 __device__ __forceinline__ int lane() { return int(threadIdx.x % 32); }
 
-// How far behind a line of 128 bytes an operand's row begins. Rows that do not exist are counted on.
+// How far behind a line of 128 bytes an operand's row begins. Rows that do not exist are counted
+// on.
 __device__ __forceinline__ u32 phase(const void* matrix, int row, i64 leading) {
   return (u32(u64(matrix)) + u32(row) * u32(leading) * kElementBytes) & 127;
 }

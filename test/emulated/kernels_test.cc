@@ -17,6 +17,7 @@
 #include "test/support/catch.h"
 #include "test/support/on_all_cores.h"
 #include "test/support/problems.h"
+#include "test/support/ragged.h"
 #include "test/support/small_launches.h"
 #include "test/support/swapped.h"
 
@@ -165,6 +166,15 @@ TEST_CASE("products of C's transpose are right wherever its rows end", "[emulate
   std::vector<Job> jobs;
   for (const auto& [problem, config] : test::swapped_products()) {
     jobs.push_back({&device("nvidia-h200"), problem, config, 4, whole() ? 40 : 1});
+  }
+  check(jobs);
+}
+
+TEST_CASE("rows that begin anywhere come by bulk copies and are right", "[emulated]") {
+  std::vector<Job> jobs;
+  for (const auto& [problem, config] : test::ragged_products()) {
+    jobs.push_back(
+        {&device("nvidia-h200"), problem, config, jobs.size() % 2 == 0 ? 8 : 0, whole() ? 40 : 1});
   }
   check(jobs);
 }

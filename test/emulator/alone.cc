@@ -39,6 +39,9 @@ bool Launch::alone(Thread& t, const Instruction& i) {
         t.copy_groups.pop_front();
       }
       return true;
+    case Op::line_load:
+      line_load(t, i);
+      return true;
     case Op::box_load:
       box_load(t, i);
       return true;
@@ -178,6 +181,23 @@ const TensorMap* Launch::map_at(std::uint64_t address) const {
   throw Fault("no tensor map lies there");
 }
 
+void Launch::line_load(Thread& t, const Instruction& i) {
+  const Transfer transfer{t.block,
+                          own(t, value(t, i, 0)),
+                          static_cast<std::size_t>(whole(t, i, 2)),
+                          own(t, value(t, i, 3)),
+                          std::nullopt,
+                          {},
+                          {},
+                          value(t, i, 1)};
+  constexpr std::uint64_t kPiece = 16;
+  if (transfer.bytes == 0 || transfer.bytes % kPiece != 0 || transfer.address % kPiece != 0 ||
+      transfer.from % kPiece != 0) {
+    throw Fault("a bulk copy of other than whole pieces of 16 bytes");
+  }
+  start_transfer(t, transfer);
+}
+
 void Launch::box_load(Thread& t, const Instruction& i) {
   const std::uint64_t to = own(t, value(t, i, 0));
   const Box box{map_at(value(t, i, 1)), whole(t, i, 2), whole(t, i, 3), to};
@@ -238,6 +258,11 @@ void Launch::finish_transfer() {
   std::byte* target = block.shared.end_async_write(transfer.address, transfer.bytes, barrier.end());
   if (transfer.box) {
     transfer.box->load(target, memory_, starter.behind_launch());
+  } else if (transfer.from != 0) {
+    for (std::size_t at = 0; at < transfer.bytes; at += 2) {
+      memory_.check(transfer.from + at, 2, false, starter.behind_launch());
+    }
+    std::memcpy(target, reinterpret_cast<const void*>(transfer.from), transfer.bytes);
   } else {
     std::memcpy(target, transfer.values.data(), transfer.bytes);
   }

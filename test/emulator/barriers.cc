@@ -121,10 +121,13 @@ bool Launch::at_block_barrier(Thread& first, const Lanes& lanes, const Instructi
 bool Launch::at_cluster_barrier(Thread& first, Op op) {
   Cluster& cluster = *first.block->cluster;
   const std::size_t warps = first.block->warps.size() * cluster.blocks.size();
-  if (op == Op::cluster_arrive) {
+  if (op != Op::cluster_wait) {
     if (cluster.open) throw Fault("a cluster's barrier before all have left it");
-    // A relaxed arrival says nothing but which barriers are set up.
-    hear(cluster.heard, warp_of(first).clocks, first_barrier_);
+    if (op == Op::cluster_release) {
+      tell(warp_of(first), cluster.heard);
+    } else {  // a relaxed arrival says nothing but which barriers are set up
+      hear(cluster.heard, warp_of(first).clocks, first_barrier_);
+    }
     if (++cluster.arrived < warps) return true;
     cluster.open = true;
     cluster.arrived = 0;

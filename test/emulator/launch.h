@@ -46,6 +46,7 @@ class Launch {
   void copy(Thread& t, const Instruction& i);
   void finish_copy(Thread& t, const Thread::Copy& each);
   const TensorMap* map_at(std::uint64_t address) const;
+  void line_load(Thread& t, const Instruction& i);
   void box_load(Thread& t, const Instruction& i);
   void box_store(Thread& t, const Instruction& i);
   void give(Thread& t, const Instruction& i);

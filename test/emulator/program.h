@@ -25,11 +25,11 @@ enum class Op : std::uint8_t {
   block_wait, block_arrive, block_any, warp_wait, shuffle, shuffle_xor, vote_all,
   vote_any,
   load_matrix, store_matrix, multiply,
-  cluster_arrive, cluster_wait, group_fence, group_multiply, group_commit, group_wait,
+  cluster_arrive, cluster_release, cluster_wait, group_fence, group_multiply, group_commit, group_wait,
   // One thread, asynchronously.
   copy, copy_commit, copy_wait,
   barrier_init, barrier_arrive, barrier_expect, barrier_arrive_there, barrier_try, barrier_test,
-  launch_wait, barrier_fence, map_address, give, box_load, box_store, box_commit, box_wait, proxy_fence,
+  launch_wait, barrier_fence, map_address, give, line_load, box_load, box_store, box_commit, box_wait, proxy_fence,
   // clang-format on
 };
 

@@ -141,8 +141,9 @@ struct Transfer {
   std::size_t bytes;
   std::uint64_t barrier;  // that hears of them
   std::optional<Box> box;
-  std::array<std::uint32_t, 4> values;  // where there is no box
+  std::array<std::uint32_t, 4> values;  // where they come from no other place
   Clocks known;                         // to who started it
+  std::uint64_t from = 0;               // in global memory, one behind the other
 };
 
 inline Warp& warp_of(Thread& thread) {

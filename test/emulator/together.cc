@@ -53,6 +53,7 @@ bool Launch::together(Thread& first, const Lanes& lanes, const Instruction& i) {
       multiply(i, operands, lanes);
       return true;
     case Op::cluster_arrive:
+    case Op::cluster_release:
     case Op::cluster_wait:
       return at_cluster_barrier(first, i.op);
     case Op::group_fence:

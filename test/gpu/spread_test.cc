@@ -1,6 +1,7 @@
 // A spread of configs, not only the default, on small problems that no tile divides: what
 // memcheck and synccheck are run on (`gpu_tests "[spread]"`).
 #include "test/gpu/check_sample.h"
+#include "test/support/ragged.h"
 #include "test/support/swapped.h"
 
 using namespace autotune;
@@ -106,6 +107,14 @@ TEST_CASE("products of C's transpose are right wherever its rows end", "[spread]
   if (measurer == nullptr) return;
   test::Batch batch(*measurer);
   for (const auto& [problem, config] : test::swapped_products()) batch.add(problem, config);
+  batch.check();
+}
+
+TEST_CASE("rows that begin anywhere come by bulk copies and are right", "[spread]") {
+  gpu::Measurer* measurer = measurer_with_wgmma();
+  if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
+  for (const auto& [problem, config] : test::ragged_products()) batch.add(problem, config);
   batch.check();
 }
 

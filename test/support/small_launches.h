@@ -75,6 +75,16 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "mma:block_m=64,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=1" + order},
       {tf32, 100, 69, 161,
        "mma:block_m=64,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=3" + order},
+      {tf32, 100, 69, 161,
+       "mma_bulk:block_m=32,block_n=32,block_k=32,stages=2,warps_m=2,warps_n=1,warps_k=2,split_k="
+       "1" +
+           order,
+       5},
+      {bf16, 100, 68, 332,
+       "mma_bulk:block_m=32,block_n=32,block_k=64,stages=2,warps_m=1,warps_n=2,warps_k=2,split_k="
+       "4" +
+           order,
+       12},
       {fp32, 100, 68, 160,
        "mma:block_m=32,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=1" + order},
       {fp32, 100, 68, 160,
