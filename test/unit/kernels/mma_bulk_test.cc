@@ -86,8 +86,7 @@ TEST_CASE("mma_bulk's parts of k are a cluster, which needs no workspace") {
   CHECK(plan.cluster[0] == 4);
   CHECK(plan.map_count == 0);
   // Where the sums of the warps along k take more than the ring, they decide.
-  const Config summed =
-      config_of(
+  const Config summed = config_of(
       "mma_bulk:block_m=64,block_n=64,block_k=64,stages=1,warps_m=1,warps_n=1,warps_k=8,split_k=1");
   CHECK(mma_bulk().resources(summed, problem, device, 0).smem_bytes == 8 * 64 * 72 * 4 + 8);
 }
