@@ -95,10 +95,10 @@ __device__ __forceinline__ void give_rows(SharedMemory& shared, const GemmArgs& 
                 cluster_address(landed, other));
   }
 }
-
 #endif
 
-// Stores the `count` neighbours of a row of C from `col` on, all four of them in one piece.
+// Stores those of four neighbours of a row of C, of which the first is at `col`, from `first` on
+// and before `count`: all four of them in one piece.
 __device__ __forceinline__ void store_neighbours(const GemmArgs& args, int row, int col,
                                                  float (&v)[4], int first, int count) {
   typedef VectorOf<kOutBytes>::Type Element;
@@ -131,8 +131,8 @@ __device__ __forceinline__ void store_neighbours(const GemmArgs& args, int row, 
 __device__ __forceinline__ void store_share(SharedMemory& shared, const GemmArgs& args,
                                             const TilePlace& tile, int part, u32 parity) {
   constexpr bool kAligned = ALIGN_C >= 4 * kOutBytes;
-  constexpr int kFours =
-      kRowPieces + (kAligned ? 0 : 1);  // of a row, the first may begin before it
+  // Of a row; where it begins within one, the first reaches back and one more is needed.
+  constexpr int kFours = kAligned ? kRowPieces : kRowPieces + 1;
 #if SPLIT_K > 1
   barrier_wait(shared_address(&shared.landed), parity);
 #endif
