@@ -69,11 +69,13 @@ struct Work {
   std::int64_t cluster_k = 1;  // as many where they are one cluster, else 1
   int stages = 1;
   int warps = 1;
-  double flops_per_k_tile = 0;              // of one block, padding included
-  double smem_bytes_per_k_tile = 0;         // read and written in shared memory by one block
-  double load_bytes_per_k_tile = 0;         // fetched from L2 or DRAM by one block
+  double flops_per_k_tile = 0;       // of one block, padding included
+  double smem_bytes_per_k_tile = 0;  // read and written in shared memory by one block
+  // Fetched from L2 or DRAM by one block; where what brings them is slower than the L2's port, as
+  // many as that carries meanwhile.
+  double load_bytes_per_k_tile = 0;
   std::int64_t load_piece_bytes = 0;        // that one request asks for; 0: a tile's whole row
-  double load_instructions_per_k_tile = 0;  // copy instructions issued per thread
+  double load_instructions_per_k_tile = 0;  // copies that a warp issues
   double store_bytes_per_tile = 0;          // epilogue, C read included when beta != 0
   double a_bytes = 0;                       // whole operands, unpadded
   double b_bytes = 0;

@@ -228,8 +228,8 @@ class MmaBulk final : public GemmTwin {
         reads * v[kWarpsM] * v[kWarpsN] * warp_reads + work.load_bytes_per_k_tile;
     const double rows = static_cast<double>(v[kBlockM] + v[kBlockN]);
     work.load_instructions_per_k_tile = rows / work.warps;
-    // The engine takes 15 clocks for a row, or one for each 27 bytes (measured on an H200), where
-    // the L2's port carries 64.
+    // The engine takes 15 clocks for a row, or one for each 27 bytes (measured on an H200): as long
+    // as the L2's port does for these, 64 in a clock.
     constexpr double kPort = 64;
     work.load_bytes_per_k_tile = kPort * rows * std::max(15.0, k_bytes / 27);
   }

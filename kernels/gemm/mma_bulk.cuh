@@ -2,14 +2,14 @@
 //
 // Operands are contiguous along k. A row of a tile comes as one bulk copy of all the 16-byte pieces
 // that it touches, and lies in shared memory as far behind a line of 128 bytes as it does in global
-// memory (copies that must shift their lines are half as fast). So a row begins where it likes, and
-// fragments are read there, word by word. A block's k tiles travel through a ring of `stages`,
-// which a block with few of them fills but once.
+// memory (copies that must shift their lines take half as long again). So a row begins where it
+// likes, and fragments are read there, word by word. A block's k tiles travel through a ring of
+// `stages`, which a block with few of them fills but once.
 //
 // Where k is split, the parts of a tile are the blocks of a cluster: each gives the others what it
 // has of their rows, and stores the sum of its own.
 //
-// In the order of the text: mma_instruction.cuh, hopper.cuh, split.cuh, mma_bulk_tile.cuh,
+// In the order of the text: mma_instruction.cuh, split.cuh, hopper.cuh, mma_bulk_tile.cuh,
 // mma_bulk_load.cuh, mma_bulk_store.cuh and this file.
 
 // The words of a lane for one step along k, as the instruction has them.

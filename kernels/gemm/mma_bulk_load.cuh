@@ -38,7 +38,7 @@ class RowCopies {
     for (int i = 0; i < kEach; ++i) {
       if (slot_of(i) >= kSlots) continue;
       u8* slot = shared.ring.stages[stage] + slot_of(i) * kSlotBytes;
-      copy(slot, from_[i], step * (BLOCK_K * kElementBytes), left, end_[i], full);
+      copy(slot, from_[i], i64(step) * (BLOCK_K * kElementBytes), left, end_[i], full);
     }
   }
 
@@ -51,7 +51,7 @@ class RowCopies {
 
   // Nothing is read outside of the matrix: of the piece in which it ends, what exists comes element
   // by element.
-  static __device__ __forceinline__ void copy(u8* slot, const u8* row, int offset, int bytes,
+  static __device__ __forceinline__ void copy(u8* slot, const u8* row, i64 offset, int bytes,
                                               const u8* end, u32 full) {
     if (row == nullptr) {
       barrier_arrive(full);

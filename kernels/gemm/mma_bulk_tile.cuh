@@ -2,7 +2,7 @@
 //
 // Constants of the host twin beside those of common.cuh: BLOCK_M, BLOCK_N, BLOCK_K, STAGES,
 // WARPS_M, WARPS_N, WARPS_K, SPLIT_K, THREADS, MIN_BLOCKS, and the shared-memory layout
-// SMEM_SLOT_BYTES, SMEM_STAGE_BYTES, SMEM_RING_BYTES, SMEM_GIVEN_BYTES, SMEM_BYTES.
+// SMEM_SLOT_BYTES, SMEM_RING_BYTES, SMEM_BYTES.
 
 constexpr int kWarps = WARPS_M * WARPS_N * WARPS_K;
 constexpr int kWarpM = BLOCK_M / WARPS_M;
@@ -22,8 +22,8 @@ constexpr int kSlots = BLOCK_M + BLOCK_N;
 constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
 
 // Rows that begin at the same byte of 16 follow each other at a distance of so many; and so many
-// are taken apart into groups of their own, as far as a warp has groups. Of such a group, eight
-// rows lie in different banks.
+// are taken apart into groups of their own. Where a warp has so many groups and rows begin within
+// 16 bytes, the eight rows of one lie in different banks.
 template <int kAlign, int kGroups>
 __device__ constexpr int classes() {
   int all = 16 / kAlign;
@@ -57,7 +57,7 @@ struct WarpPlace {
 };
 
 // Sums of a tile, row by row, of the warps at each place along k. By their pitch the rows that a
-// warp lays out at once lie in different banks.
+// warp lays out at once lie in different banks, where there are one or two classes of columns.
 constexpr int kSumPitch = BLOCK_N + 8;
 constexpr int kShareRows = BLOCK_M / SPLIT_K;  // of a tile, that a part adds up and stores
 static_assert(kShareRows * SPLIT_K == BLOCK_M, "parts have as many rows each");

@@ -34,10 +34,10 @@ inline std::vector<std::pair<Problem, Config>> ragged_products() {
         Problem problem = gemm(size.m, size.n, size.k, dtype, Layout::tn);
         ++turn;
         if (turn % 2 == 0) problem.lda = (size.k + 7) / 8 * 8;  // only B's begin anywhere
-        if (turn % 3 == 0) problem.ldb = size.k + 1;
-        if (turn % 4 == 0) problem.ldc = size.n + turn % 5;
-        if (turn % 5 == 0) problem.beta = 0.5;
-        if (turn % 7 == 0) problem.alpha = 2;
+        if (turn % 4 == 1) problem.ldb = size.k + 1;
+        if (turn % 5 == 0) problem.ldc = size.n + turn % 3;
+        if (turn % 7 == 0) problem.beta = 0.5;
+        if (turn % 11 == 0) problem.alpha = 2;
         problem = checked(problem).value();
         const KernelTraits traits = traits_of(problem);
         if (traits.align_a == 16 && traits.align_b == 16) continue;
