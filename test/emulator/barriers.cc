@@ -118,28 +118,35 @@ bool Launch::at_block_barrier(Thread& first, const Lanes& lanes, const Instructi
   return !waits;
 }
 
+// Whoever waited for a phase may come to the next one, also while others have still to wait for it.
 bool Launch::at_cluster_barrier(Thread& first, Op op) {
   Cluster& cluster = *first.block->cluster;
-  const std::size_t warps = first.block->warps.size() * cluster.blocks.size();
+  Warp& warp = warp_of(first);
   if (op != Op::cluster_wait) {
-    if (cluster.open) throw Fault("a cluster's barrier before all have left it");
-    if (op == Op::cluster_release) {
-      tell(warp_of(first), cluster.heard);
-    } else {  // a relaxed arrival says nothing but which barriers are set up
-      hear(cluster.heard, warp_of(first).clocks, first_barrier_);
+    if (warp.cluster_arrivals != warp.cluster_waits) {
+      throw Fault("a warp comes to a cluster's barrier again before it has waited there");
     }
+    ++warp.cluster_arrivals;
+    if (op == Op::cluster_release) {
+      tell(warp, cluster.arriving);
+    } else {  // a relaxed arrival says nothing but which barriers are set up
+      hear(cluster.arriving, warp.clocks, first_barrier_);
+    }
+    const std::size_t warps = first.block->warps.size() * cluster.blocks.size();
     if (++cluster.arrived < warps) return true;
-    cluster.open = true;
     cluster.arrived = 0;
-    cluster.left = warps - cluster.waiting.size();
-    if (cluster.left == 0) cluster.open = false;
+    ++cluster.phase;
+    hear(cluster.heard, cluster.arriving);
+    cluster.arriving.clear();
     for (Thread* waiting : cluster.waiting) hear(warp_of(*waiting).clocks, cluster.heard);
     schedule_.go_on(cluster.waiting);
     return true;
   }
-  if (cluster.open) {
-    hear(warp_of(first).clocks, cluster.heard);
-    if (--cluster.left == 0) cluster.open = false;
+  if (++warp.cluster_waits != warp.cluster_arrivals) {
+    throw Fault("a warp waits at a cluster's barrier to which it has not come");
+  }
+  if (cluster.phase >= warp.cluster_waits) {
+    hear(warp.clocks, cluster.heard);
     return true;
   }
   set_state(first, State::cluster);

@@ -79,6 +79,9 @@ struct Warp {
   std::size_t instructions = 0;
   std::size_t groups = 0;
   bool fenced = false;  // what it did with registers, before their next use by such
+  // At its cluster's barrier.
+  std::size_t cluster_arrivals = 0;
+  std::size_t cluster_waits = 0;
   // Sums under way, which the registers do not show: by their slot.
   struct Sums {
     std::size_t group;
@@ -126,12 +129,12 @@ struct Block {
 
 struct Cluster {
   std::vector<std::unique_ptr<Block>> blocks;
-  std::size_t alive;  // blocks
-  std::size_t arrived = 0;
-  std::size_t left = 0;  // of those that arrived, still to wait
-  bool open = false;
+  std::size_t alive;        // blocks
+  std::size_t arrived = 0;  // warps, in this phase
+  std::size_t phase = 0;    // of the barrier: how many are over
   std::vector<Thread*> waiting;
-  Clocks heard;  // from those that arrived
+  Clocks heard;     // from those that arrived in phases that are over
+  Clocks arriving;  // and in this one
 };
 
 // Bytes on their way into a block's shared memory.
