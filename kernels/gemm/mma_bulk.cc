@@ -52,7 +52,7 @@ constexpr Constraint kConstraints[] = {
     {"shares", "split_k must divide block_m: a part stores as many rows as any other",
      [](const Values& v, const KernelTraits&) { return v[kBlockM] % v[kSplitK] == 0; },
      reads_of({kBlockM, kSplitK})},
-    {"copies", "a thread copies at most four rows of a stage: block_m + block_n / threads",
+    {"copies", "a thread copies at most four rows of a stage: (block_m + block_n) / threads",
      [](const Values& v, const KernelTraits&) {
        return v[kBlockM] + v[kBlockN] <= 4 * threads_of(v);
      },
