@@ -18,7 +18,7 @@ enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN, kWarpsK, kSpl
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 4096, 64, false, "rows of C per block"},
     {"block_n", 1, 4096, 64, false, "columns of C per block"},
-    {"block_k", 1, 1024, 128, false, "depth of one pipeline stage"},
+    {"block_k", 1, 2048, 128, false, "depth of one pipeline stage"},
     {"stages", 1, 64, 2, false, "k tiles in flight"},
     {"warps_m", 1, 64, 2, false, "warps along m"},
     {"warps_n", 1, 64, 2, false, "warps along n"},
@@ -107,22 +107,25 @@ Registers registers_of(const Values& v) {
   return r;
 }
 
-// Fitted to ptxas 13.0 on 160 random configs for sm_90a in bf16, fp16 and tf32: the estimate is off
-// by 3 (median) and 8 (90 %); all 10 that spilled keep less than kBaseLive free, the others 26 and
-// more. A word that begins on 2 bytes is made of two.
-constexpr std::int64_t kBaseRegisters = 34;
-constexpr std::int64_t kBaseLive = 22;
+// Fitted to ptxas 13.0 for sm_90a: the estimate to 240 random configs in bf16, fp16 and tf32; what
+// is live at once, while multiplying or while copying, to 450 of many threads, of which it names
+// just those 55 that spill. A word that begins on 2 bytes is made of two.
+constexpr std::int64_t kBaseRegisters = 37;
+constexpr std::int64_t kMultiplying = 30;
+constexpr std::int64_t kCopying = 42;
 
 std::int32_t estimate(const Values& v, const KernelTraits& t) {
   const Registers r = registers_of(v);
-  const std::int64_t halves = std::min(t.align_a, t.align_b) < 4 ? 20 : 0;
+  const std::int64_t halves = std::min(t.align_a, t.align_b) < 4 ? 34 : 0;
   return static_cast<std::int32_t>(r.sums + r.step * r.steps * 7 / 10 + r.rows * 3 / 2 +
                                    6 * r.copies + halves + kBaseRegisters);
 }
 std::int32_t live(const Values& v, const KernelTraits& t) {
   const Registers r = registers_of(v);
   const std::int64_t halves = std::min(t.align_a, t.align_b) < 4 ? 8 : 0;
-  return static_cast<std::int32_t>(r.sums + r.step + r.rows + 2 * r.copies + halves + kBaseLive);
+  const std::int64_t multiplying = r.step + halves + kMultiplying;
+  const std::int64_t copying = 4 * r.copies + kCopying;
+  return static_cast<std::int32_t>(r.sums + r.rows + std::max(multiplying, copying));
 }
 
 class MmaBulk final : public GemmTwin {
@@ -221,12 +224,24 @@ class MmaBulk final : public GemmTwin {
     work.stages = v[kStages];
     work.warps = v[kWarpsM] * v[kWarpsN] * v[kWarpsK];
     const double k_bytes = static_cast<double>(row_bytes(v, traits));
-    const double warp_reads = static_cast<double>(warp_m(v) + warp_n(v)) * k_bytes;
-    // A word that begins on 2 bytes is made of two, and rows that begin so share banks.
-    const double reads = std::min(traits.align_a, traits.align_b) < 4 ? 4 : 1;
+    // A word that begins on 2 bytes is made of two; rows of a group that begin differently within
+    // 16 bytes share banks (classes() in mma_bulk_tile.cuh).
+    const auto reads = [](std::int64_t rows, std::int64_t block, std::int32_t align) {
+      const bool alike = block / 8 % (16 / align) == 0;
+      return static_cast<double>(rows * (align < 4 ? 2 : 1) * (alike ? 1 : 2));
+    };
+    const double warp_reads =
+        reads(warp_m(v), v[kBlockM], traits.align_a) + reads(warp_n(v), v[kBlockN], traits.align_b);
     work.smem_bytes_per_k_tile =
-        reads * v[kWarpsM] * v[kWarpsN] * warp_reads + work.load_bytes_per_k_tile;
+        work.warps * warp_reads * k_bytes / v[kWarpsK] + work.load_bytes_per_k_tile;
+    // The sums of the warps along k meet in shared memory, at about the rate at which C is stored.
+    work.store_bytes_per_tile += static_cast<double>(work.cluster_k * v[kWarpsK] * 4) *
+                                 static_cast<double>(v[kBlockM] * v[kBlockN]);
     const double rows = static_cast<double>(v[kBlockM] + v[kBlockN]);
+    if (work.k_tiles == 1) {  // presumably rows come as runs
+      work.load_instructions_per_k_tile = rows * k_bytes / 16 / threads_of(v);
+      return;
+    }
     work.load_instructions_per_k_tile = rows / work.warps;
     // The engine takes 15 clocks for a row, or one for each 27 bytes (measured on an H200): as long
     // as the L2's port does for these, 64 in a clock.

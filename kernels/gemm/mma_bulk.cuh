@@ -4,7 +4,8 @@
 // that it touches, and lies in shared memory as far behind a line of 128 bytes as it does in global
 // memory (copies that must shift their lines take half as long again). So a row begins where it
 // likes, and fragments are read there, word by word. A block's k tiles travel through a ring of
-// `stages`, which a block with few of them fills but once.
+// `stages`, which a block with few of them fills but once. Rows that are all of k and lie close to
+// each other come as one run, by cp.async.
 //
 // Where k is split, the parts of a tile are the blocks of a cluster: each gives the others what it
 // has of their rows, and stores the sum of its own.
@@ -33,18 +34,19 @@ __device__ __forceinline__ u32 word_at(u32 address) {
 class FragmentReader {
  public:
   __device__ __forceinline__ FragmentReader(const SharedMemory& shared, const GemmArgs& args,
-                                            const TilePlace& tile) {
+                                            const TilePlace& tile, bool in_runs) {
     const WarpPlace place;
     const u32 ring = shared_address(&shared) + lane() % 4 * 4;
 #pragma unroll
     for (int i = 0; i < 2 * kTilesM; ++i) {
-      const int row = place.row + row_of_group<kClassesA>(i, lane() / 4);
-      a_[i] = ring + row * kSlotBytes + phase(args.a, tile.row + row, args.lda);
+      const int row = row_of_group<kClassesA>(place.group_m + i, lane() / 4);
+      a_[i] = ring + place_in_stage(args.a, tile.row, row, args.lda, in_runs);
     }
 #pragma unroll
     for (int j = 0; j < kTilesN; ++j) {
-      const int col = place.col + row_of_group<kClassesB>(j, lane() / 4);
-      b_[j] = ring + (BLOCK_M + col) * kSlotBytes + phase(args.b, tile.col + col, args.ldb);
+      const int col = row_of_group<kClassesB>(place.group_n + j, lane() / 4);
+      b_[j] =
+          ring + BLOCK_M * kSlotBytes + place_in_stage(args.b, tile.col, col, args.ldb, in_runs);
     }
   }
 
@@ -77,23 +79,24 @@ class FragmentReader {
   u32 b_[kTilesN];
 };
 
-// Takes out what lies behind the row's end: of this step only `valid` elements are there.
+// Takes out what lies behind the rows' end: of a step only `valid` elements are there.
 __device__ __forceinline__ void cut(Fragments& f, int valid) {
   constexpr int kPerWord = 4 / kElementBytes;
-  const auto keep = [&](u32& word, int half) {
+  u32 keep[2];  // of the words in each half of the step
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
     const int left = valid - (lane() % 4 * kPerWord + half * kStepK / 2);
-    if (left <= 0) word = 0;
-    if (kPerWord == 2 && left == 1) word &= 0xffff;
-  };
+    keep[half] = left >= kPerWord ? ~0u : left == 1 ? 0xffff : 0;
+  }
 #pragma unroll
   for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
-    for (int r = 0; r < 4; ++r) keep(f.a[i][r], r / 2);
+    for (int r = 0; r < 4; ++r) f.a[i][r] &= keep[r / 2];
   }
 #pragma unroll
   for (int j = 0; j < kTilesN; ++j) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) keep(f.b[j][r], r);
+    for (int r = 0; r < 2; ++r) f.b[j][r] &= keep[r];
   }
 }
 
@@ -119,23 +122,18 @@ __device__ __forceinline__ void multiply_all(Accumulators (&acc)[kChains],
 }
 
 // Adds the products of the stage that begins `stage` bytes into the ring, of which `k` columns are
-// there: the warps at different places along k by turns, what is left of whole groups step by step.
+// there: the warps at different places along k by turns.
 __device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
                                            const FragmentReader& reader, u32 stage, int k) {
-  const int place = WarpPlace().k;
-  const int groups = k / (kGroup * kStepK);
+  constexpr int kGroupK = kGroup * kStepK;
 #pragma unroll 1
-  for (int g = place; g < groups; g += WARPS_K) {
+  for (int at = WarpPlace().k * kGroupK; at < k; at += WARPS_K * kGroupK) {
     Fragments f[kGroup];
-    reader.read(f, stage + g * (kGroup * kStepBytes));
-    multiply_all(acc, f);
-  }
-#pragma unroll 1
-  for (int step = groups * kGroup + place; step * kStepK < k; step += WARPS_K) {
-    Fragments f[1];
-    reader.read(f, stage + step * kStepBytes);
-    const int left = k - step * kStepK;
-    if (left < kStepK) cut(f[0], left);
+    reader.read(f, stage + at * kElementBytes);
+    if (at + kGroupK > k) {
+#pragma unroll
+      for (int s = 0; s < kGroup; ++s) cut(f[s], k - at - s * kStepK);
+    }
     multiply_all(acc, f);
   }
 }
@@ -168,21 +166,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   if constexpr (SPLIT_K > 1) cluster_arrive_relaxed();
   wait_for_launch_ahead();
 
+  const bool in_runs = rows_are_runs(args);
+
   u32 turn = 0;   // k tiles that went through the ring before
   u32 round = 0;  // tiles of C
   for (;; ++round) {
     Accumulators acc[kChains] = {};
-    const FragmentReader reader(shared, args, tile);
+    const FragmentReader reader(shared, args, tile, in_runs);
     int started = 0;
 #pragma unroll 1
     for (int i = 0; i < range.count; ++i) {
-      if (i > 0 && started < range.count) __syncthreads();  // all have read the k tile before
-#pragma unroll 1
-      for (; started < min(i + STAGES, range.count); ++started) {
-        copies.start(shared, turn + started, started, args.k);
-      }
       const u32 stage = (turn + i) % STAGES;
-      barrier_wait(shared_address(&shared.full[stage]), (turn + i) / STAGES & 1);
+      if (in_runs) {
+        copy_runs(shared, args, tile, stage);
+      } else {
+        if (i > 0 && started < range.count) __syncthreads();  // all have read the k tile before
+#pragma unroll 1
+        for (; started < min(i + STAGES, range.count); ++started) {
+          copies.start(shared, turn + started, started, args.k);
+        }
+        barrier_wait(shared_address(&shared.full[stage]), (turn + i) / STAGES & 1);
+      }
       const int k_left = args.k - (range.first + i) * BLOCK_K;
       accumulate(acc, reader, stage * u32(sizeof(shared.ring.stages[0])), min(k_left, BLOCK_K));
     }

@@ -82,3 +82,54 @@ class RowCopies {
   const u8* end_[kEach];
   int first_;
 };
+
+// Whether a tile's rows are all of k and lie close to each other. Then A's come as one run and B's
+// as another, gaps and all, by cp.async: threads that ask for neighbouring pieces are faster at
+// that than the engine, which takes its time for each row.
+__device__ __forceinline__ bool rows_are_runs(const GemmArgs& args) {
+  return args.k <= BLOCK_K && args.lda * kElementBytes <= kSlotBytes &&
+         args.ldb * kElementBytes <= kSlotBytes;
+}
+
+// Starts to copy such a run by cp.async, of a tile of kRows rows from `first` on. It lies as far
+// behind a line as in global memory.
+template <int kRows>
+__device__ __forceinline__ void copy_run(u32 target, const void* matrix, int first, int extent,
+                                         i64 leading, int k) {
+  constexpr u32 kPiece = 16;
+  // With addresses at constant distances: in a loop of single copies each takes some 200 clocks,
+  // presumably since its address stays in the registers until the copy has left.
+  constexpr int kSideBySide = 8;
+  constexpr int kStep = THREADS * kPiece;
+  const int rows = min(extent - first, kRows);
+  const u64 begin = u64(matrix) + first * leading * kElementBytes;
+  const u64 end = begin + ((rows - 1) * leading + k) * kElementBytes;
+  const u64 from = begin & ~u64(kPiece - 1);
+  // Nothing is read behind the matrix: the piece in which its last row ends comes apart.
+  const bool ends = rows == extent - first;
+  const int bytes = int(u32(end - from)) & (ends ? ~int(kPiece - 1) : ~0);
+  const u32 to = target + (u32(from) & 127);
+#pragma unroll 1
+  for (int at = int(threadIdx.x) * int(kPiece); at < bytes; at += kSideBySide * kStep) {
+#pragma unroll
+    for (int i = 0; i < kSideBySide && i * kStep < kRows * kSlotBytes; ++i) {
+      if (at + i * kStep >= bytes) continue;
+      cp_async<kPiece>(to + at + i * kStep, reinterpret_cast<const u8*>(from + at) + i * kStep,
+                       kPiece);
+    }
+  }
+  if (ends && threadIdx.x == 0 && end % kPiece != 0) {
+    cp_async<kPiece>(to + bytes, reinterpret_cast<const void*>(from + bytes), int(end % kPiece));
+  }
+}
+
+// Copies both operands' and waits for them, with all threads.
+__device__ __forceinline__ void copy_runs(SharedMemory& shared, const GemmArgs& args,
+                                          const TilePlace& tile, u32 stage) {
+  const u32 target = shared_address(shared.ring.stages[stage]);
+  copy_run<BLOCK_M>(target, args.a, tile.row, args.m, args.lda, args.k);
+  copy_run<BLOCK_N>(target + BLOCK_M * kSlotBytes, args.b, tile.col, args.n, args.ldb, args.k);
+  cp_async_commit();
+  cp_async_wait<0>();
+  __syncthreads();
+}

@@ -1,31 +1,46 @@
 // The sums of a tile: laid out row by row, added up over the parts, and stored.
 
-// A lane's sums of a row are neighbours: of each class of columns two.
-constexpr int kRun = 2 * kClassesB;
+// The greatest power of two that divides both.
+__device__ constexpr int common_power(int a, int b) { return (a | b) & -(a | b); }
+
+// A lane has two columns of each group of eight. Those of groups whose classes follow each other
+// are neighbours; where the warp has all classes, both columns' are.
+constexpr int kNeighbours = common_power(kClassesB, kTilesN);
+constexpr int kColumnsOfRun = kNeighbours == kClassesB ? 2 : 1;
+constexpr int kRun = kColumnsOfRun * kNeighbours;
+
+template <int kCount>
+__device__ __forceinline__ void put_neighbours(float* target, const float (&v)[kCount]) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int e = 0; e < kCount; e += 4) {
+      *reinterpret_cast<float4*>(target + e) = float4{v[e], v[e + 1], v[e + 2], v[e + 3]};
+    }
+  } else if constexpr (kCount == 2) {
+    *reinterpret_cast<float2*>(target) = float2{v[0], v[1]};
+  } else {
+    *target = v[0];
+  }
+}
 
 __device__ __forceinline__ void lay_out(SharedMemory& shared, const Accumulators (&acc)[kChains]) {
   const WarpPlace place;
 #pragma unroll
   for (int i = 0; i < 2 * kTilesM; ++i) {
-    const int row = place.row + row_of_group<kClassesA>(i, lane() / 4);
+    const int row = row_of_group<kClassesA>(place.group_m + i, lane() / 4);
 #pragma unroll
-    for (int j = 0; j < kTilesN; j += kClassesB) {
-      float run[kRun];
+    for (int j = 0; j < kTilesN; j += kNeighbours) {
 #pragma unroll
-      for (int e = 0; e < kRun; ++e) {
-        const int r = i % 2 * 2 + e / kClassesB;
-        run[e] = acc[0][i / 2][j + e % kClassesB][r];
-        if constexpr (kChains == 2) run[e] += acc[1][i / 2][j + e % kClassesB][r];
-      }
-      float* target = &shared.ring.sums[place.k][row][place.col + j * 8 + lane() % 4 * kRun];
-      if constexpr (kRun == 2) {
-        *reinterpret_cast<float2*>(target) = float2{run[0], run[1]};
-      } else {
+      for (int column = 0; column < 2; column += kColumnsOfRun) {
+        float run[kRun];
 #pragma unroll
-        for (int e = 0; e < kRun; e += 4) {
-          *reinterpret_cast<float4*>(target + e) =
-              float4{run[e], run[e + 1], run[e + 2], run[e + 3]};
+        for (int e = 0; e < kRun; ++e) {
+          const int r = i % 2 * 2 + column + e / kNeighbours;
+          run[e] = acc[0][i / 2][j + e % kNeighbours][r];
+          if constexpr (kChains == 2) run[e] += acc[1][i / 2][j + e % kNeighbours][r];
         }
+        const int col = row_of_group<kClassesB>(place.group_n + j, lane() % 4 * 2 + column);
+        put_neighbours(&shared.ring.sums[place.k][row][col], run);
       }
     }
   }

@@ -21,19 +21,19 @@ static_assert(BLOCK_K * kElementBytes % 128 == 0, "a row begins alike in each of
 constexpr int kSlots = BLOCK_M + BLOCK_N;
 constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
 
-// Rows that begin at the same byte of 16 follow each other at a distance of so many; and so many
-// are taken apart into groups of their own. Where a warp has so many groups and rows begin within
-// 16 bytes, the eight rows of one lie in different banks.
+// Rows that begin at the same byte of 16 follow each other at a distance of so many. A block's rows
+// are taken apart into as many classes, so that the eight rows of a group, which a warp reads at
+// once, are of one and lie in different banks, wherever there are so many groups.
 template <int kAlign, int kGroups>
 __device__ constexpr int classes() {
   int all = 16 / kAlign;
   while (kGroups % all != 0) all /= 2;
   return all;
 }
-constexpr int kClassesA = classes<ALIGN_A, 2 * kTilesM>();
-constexpr int kClassesB = classes<ALIGN_B, kTilesN>();
+constexpr int kClassesA = classes<ALIGN_A, BLOCK_M / 8>();
+constexpr int kClassesB = classes<ALIGN_B, BLOCK_N / 8>();
 
-// Of the warp's rows (or columns) the `i`-th of group `group`.
+// Of the tile's rows (or columns) the `i`-th of group `group`.
 template <int kClasses>
 __device__ __forceinline__ int row_of_group(int group, int i) {
   return group / kClasses * (8 * kClasses) + i * kClasses + group % kClasses;
@@ -42,22 +42,22 @@ __device__ __forceinline__ int row_of_group(int group, int i) {
 typedef float Accumulators[kTilesM][kTilesN][4];
 constexpr int kChains = kTilesM * kTilesN <= 4 ? 2 : 1;  // sets of sums
 
-// A warp's place: which rows and columns of the tile it has, and which steps along k.
+// A warp's place: its first groups of rows and columns, and which steps along k it has.
 struct WarpPlace {
-  int row;
-  int col;
+  int group_m;
+  int group_n;
   int k;
 
   __device__ __forceinline__ WarpPlace() {
     const int warp = int(threadIdx.x / 32);
-    row = warp / WARPS_N % WARPS_M * kWarpM;
-    col = warp % WARPS_N * kWarpN;
+    group_m = warp / WARPS_N % WARPS_M * (2 * kTilesM);
+    group_n = warp % WARPS_N * kTilesN;
     k = warp / (WARPS_M * WARPS_N);
   }
 };
 
 // Sums of a tile, row by row, of the warps at each place along k. By their pitch the rows that a
-// warp lays out at once lie in different banks, where there are one or two classes of columns.
+// warp lays out at once lie in different banks, where there are one or two classes of rows.
 constexpr int kSumPitch = BLOCK_N + 8;
 constexpr int kShareRows = BLOCK_M / SPLIT_K;  // of a tile, that a part adds up and stores
 static_assert(kShareRows * SPLIT_K == BLOCK_M, "parts have as many rows each");
@@ -95,4 +95,12 @@ __device__ __forceinline__ int lane() { return int(threadIdx.x % 32); }
 // on.
 __device__ __forceinline__ u32 phase(const void* matrix, int row, i64 leading) {
   return (u32(u64(matrix)) + u32(row) * u32(leading) * kElementBytes) & 127;
+}
+
+// Where the `row`-th of a tile's rows begins in its operand's part of a stage: in a slot, or behind
+// those before it in a run (rows_are_runs).
+__device__ __forceinline__ u32 place_in_stage(const void* matrix, int first, int row, i64 leading,
+                                              bool in_run) {
+  if (in_run) return phase(matrix, first, leading) + u32(row) * u32(leading) * kElementBytes;
+  return u32(row) * kSlotBytes + phase(matrix, first + row, leading);
 }

@@ -17,14 +17,17 @@ inline std::vector<std::pair<Problem, Config>> ragged_products() {
       "block_m=32,block_n=32,block_k=64,stages=2,warps_m=2,warps_n=2,warps_k=1,split_k=2",
       "block_m=32,block_n=64,block_k=64,stages=3,warps_m=1,warps_n=1,warps_k=4,split_k=4",
       "block_m=64,block_n=128,block_k=128,stages=1,warps_m=1,warps_n=2,warps_k=2,split_k=8",
-      "block_m=128,block_n=64,block_k=64,stages=2,warps_m=2,warps_n=1,warps_k=2,split_k=1"};
+      "block_m=128,block_n=64,block_k=64,stages=2,warps_m=2,warps_n=1,warps_k=2,split_k=1",
+      "block_m=48,block_n=48,block_k=192,stages=1,warps_m=1,warps_n=2,warps_k=2,split_k=1"};
   // In 16-bit types rows begin on 8, 4 and 2 bytes; a single column is one element of each row.
+  // Rows no longer than block_k come as runs.
   struct Size {
     int m;
     int n;
     int k;
   };
-  constexpr Size kSizes[] = {{100, 72, 300}, {33, 65, 202}, {67, 35, 329}, {130, 9, 7}, {5, 3, 1}};
+  constexpr Size kSizes[] = {{100, 72, 300}, {33, 65, 202}, {67, 35, 329},
+                             {70, 67, 63},   {130, 9, 7},   {5, 3, 1}};
   std::vector<std::pair<Problem, Config>> all;
   int turn = 0;
   for (const std::string& text : configs) {

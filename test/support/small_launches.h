@@ -85,6 +85,11 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "4" +
            order,
        12},
+      {bf16, 100, 69, 59,
+       "mma_bulk:block_m=32,block_n=32,block_k=64,stages=1,warps_m=1,warps_n=2,warps_k=2,split_k="
+       "1" +
+           order,
+       5},
       {fp32, 100, 68, 160,
        "mma:block_m=32,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=1" + order},
       {fp32, 100, 68, 160,
