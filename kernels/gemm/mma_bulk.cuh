@@ -33,6 +33,7 @@ __device__ __forceinline__ u32 word_at(u32 address) {
 // Where a lane's fragments begin: of each group of 8 rows or columns its own row's word.
 class FragmentReader {
  public:
+  FragmentReader() = default;
   __device__ __forceinline__ FragmentReader(const SharedMemory& shared, const GemmArgs& args,
                                             const TilePlace& tile, bool in_runs) {
     const WarpPlace place;
@@ -172,19 +173,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   u32 round = 0;  // tiles of C
   for (;; ++round) {
     Accumulators acc[kChains] = {};
-    const FragmentReader reader(shared, args, tile, in_runs);
+    FragmentReader reader;
     int started = 0;
 #pragma unroll 1
     for (int i = 0; i < range.count; ++i) {
       const u32 stage = (turn + i) % STAGES;
       if (in_runs) {
-        copy_runs(shared, args, tile, stage);
+        start_runs(shared, args, tile, stage);
       } else {
         if (i > 0 && started < range.count) __syncthreads();  // all have read the k tile before
 #pragma unroll 1
         for (; started < min(i + STAGES, range.count); ++started) {
           copies.start(shared, turn + started, started, args.k);
         }
+      }
+      if (i == 0)
+        reader = FragmentReader(shared, args, tile, in_runs);  // while copies are under way
+      if (in_runs) {
+        wait_for_runs();
+      } else {
         barrier_wait(shared_address(&shared.full[stage]), (turn + i) / STAGES & 1);
       }
       const int k_left = args.k - (range.first + i) * BLOCK_K;

@@ -94,7 +94,7 @@ __device__ __forceinline__ bool rows_are_runs(const GemmArgs& args) {
 // Starts to copy such a run by cp.async, of a tile of kRows rows from `first` on. It lies as far
 // behind a line as in global memory.
 template <int kRows>
-__device__ __forceinline__ void copy_run(u32 target, const void* matrix, int first, int extent,
+__device__ __forceinline__ void copy_run(u8* stage, const void* matrix, int first, int extent,
                                          i64 leading, int k) {
   constexpr u32 kPiece = 16;
   // With addresses at constant distances: in a loop of single copies each takes some 200 clocks,
@@ -105,10 +105,10 @@ __device__ __forceinline__ void copy_run(u32 target, const void* matrix, int fir
   const u64 begin = u64(matrix) + first * leading * kElementBytes;
   const u64 end = begin + ((rows - 1) * leading + k) * kElementBytes;
   const u64 from = begin & ~u64(kPiece - 1);
-  // Nothing is read behind the matrix: the piece in which its last row ends comes apart.
+  // Nothing is read behind the matrix: of the piece in which it ends, what exists comes by element.
   const bool ends = rows == extent - first;
   const int bytes = int(u32(end - from)) & (ends ? ~int(kPiece - 1) : ~0);
-  const u32 to = target + (u32(from) & 127);
+  const u32 to = shared_address(stage) + (u32(from) & 127);
 #pragma unroll 1
   for (int at = int(threadIdx.x) * int(kPiece); at < bytes; at += kSideBySide * kStep) {
 #pragma unroll
@@ -118,18 +118,24 @@ __device__ __forceinline__ void copy_run(u32 target, const void* matrix, int fir
                        kPiece);
     }
   }
-  if (ends && threadIdx.x == 0 && end % kPiece != 0) {
-    cp_async<kPiece>(to + bytes, reinterpret_cast<const void*>(from + bytes), int(end % kPiece));
+  typedef VectorOf<kElementBytes>::Type Element;
+  const u64 at = from + u32(bytes) + threadIdx.x * kElementBytes;
+  if (ends && at < end) {
+    u8* place = stage + (u32(from) & 127) + bytes + threadIdx.x * kElementBytes;
+    *reinterpret_cast<Element*>(place) = *reinterpret_cast<const Element*>(at);
   }
 }
 
-// Copies both operands' and waits for them, with all threads.
-__device__ __forceinline__ void copy_runs(SharedMemory& shared, const GemmArgs& args,
-                                          const TilePlace& tile, u32 stage) {
-  const u32 target = shared_address(shared.ring.stages[stage]);
+__device__ __forceinline__ void start_runs(SharedMemory& shared, const GemmArgs& args,
+                                           const TilePlace& tile, u32 stage) {
+  u8* target = shared.ring.stages[stage];
   copy_run<BLOCK_M>(target, args.a, tile.row, args.m, args.lda, args.k);
   copy_run<BLOCK_N>(target + BLOCK_M * kSlotBytes, args.b, tile.col, args.n, args.ldb, args.k);
   cp_async_commit();
+}
+
+// Of all threads.
+__device__ __forceinline__ void wait_for_runs() {
   cp_async_wait<0>();
   __syncthreads();
 }
