@@ -83,6 +83,8 @@ TEST_CASE("whole numbers keep their width and sign", "[emulated]") {
   CHECK(word("bfi.b32 %r9, 5, -1, 4, 3;") == 0xffffffdf);
   CHECK(word("prmt.b32 %r9, 287454020, 1432778632, 30258;") == 0x55661122);
   CHECK(word("shf.r.wrap.b32 %r9, 305419896, 1, 8;") == 0x01123456);
+  CHECK(word("shf.l.wrap.b32 %r9, 305419896, 1, 8;") == 0x00000112);
+  CHECK(word("shf.l.wrap.b32 %r9, 305419896, 1, 32;") == 1);
   CHECK(word("bfind.shiftamt.u32 %r9, 16;") == 27);
   CHECK(word("brev.b32 %r9, 1;") == 0x80000000);
 }

@@ -222,9 +222,9 @@ bool calculate(const Instruction& i, const Operand* operands, std::uint64_t* reg
   const bool moves = i.op == Op::mov || i.op == Op::selp || i.op == Op::cvt;
   const bool is_half = i.type == Type::f16 || i.type == Type::bf16 || i.type == Type::f16x2 ||
                        i.type == Type::bf16x2 || i.type == Type::tf32;
-  const bool only_32 = i.op == Op::funnel_right || i.op == Op::permute || i.op == Op::insert ||
-                       i.op == Op::find_leading || i.op == Op::count_leading ||
-                       i.op == Op::count_ones || i.op == Op::reverse;
+  const bool only_32 = i.op == Op::funnel_left || i.op == Op::funnel_right || i.op == Op::permute ||
+                       i.op == Op::insert || i.op == Op::find_leading ||
+                       i.op == Op::count_leading || i.op == Op::count_ones || i.op == Op::reverse;
   if ((is_half && !moves) || (only_32 && bytes_of(i.type) != 4)) {
     throw Fault("an instruction on another type than it is known for");
   }
@@ -258,6 +258,9 @@ bool calculate(const Instruction& i, const Operand* operands, std::uint64_t* reg
     case Op::shl:
     case Op::shr:
       out = shifted(i, a, b);
+      break;
+    case Op::funnel_left:
+      out = ((b & 0xffffffff) << 32 | (a & 0xffffffff)) << (c & 31) >> 32;
       break;
     case Op::funnel_right:
       out = ((b & 0xffffffff) << 32 | (a & 0xffffffff)) >> (c & 31);

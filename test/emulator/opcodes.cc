@@ -51,6 +51,7 @@ constexpr OpName kOps[] = {
     {"not", Op::not_},
     {"shl", Op::shl},
     {"shr", Op::shr},
+    {"shf.l.wrap", Op::funnel_left},
     {"shf.r.wrap", Op::funnel_right},
     {"prmt", Op::permute},
     {"bfi", Op::insert},
