@@ -187,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
           copies.start(shared, turn + started, started, args.k);
         }
       }
-      if (i == 0)
-        reader = FragmentReader(shared, args, tile, in_runs);  // while copies are under way
+      // While copies are under way.
+      if (i == 0) reader = FragmentReader(shared, args, tile, in_runs);
       if (in_runs) {
         wait_for_runs();
       } else {
