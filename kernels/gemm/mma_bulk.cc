@@ -1,5 +1,5 @@
 // Host twin of mma_bulk.cuh: tensor cores through mma.sync on rows that begin anywhere, brought by
-// the bulk copy engine.
+// the bulk copy engine or as runs by cp.async.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -170,7 +170,7 @@ TEST_CASE("products of C's transpose are right wherever its rows end", "[emulate
   check(jobs);
 }
 
-TEST_CASE("rows that begin anywhere come by bulk copies and are right", "[emulated]") {
+TEST_CASE("rows that begin anywhere are right, copied one by one or as runs", "[emulated]") {
   std::vector<Job> jobs;
   for (const auto& [problem, config] : test::ragged_products()) {
     jobs.push_back(

@@ -110,7 +110,7 @@ TEST_CASE("products of C's transpose are right wherever its rows end", "[spread]
   batch.check();
 }
 
-TEST_CASE("rows that begin anywhere come by bulk copies and are right", "[spread]") {
+TEST_CASE("rows that begin anywhere are right, copied one by one or as runs", "[spread]") {
   gpu::Measurer* measurer = measurer_with_wgmma();
   if (measurer == nullptr) return;
   test::Batch batch(*measurer);
