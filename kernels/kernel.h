@@ -152,7 +152,7 @@ class HostTwin {
   virtual std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const = 0;
 
   // Rows of C that any config serves at most; 0: any number. A config's own stands in Resources.
-  virtual std::int64_t most_rows() const { return 0; }
+  virtual std::int64_t most_rows(const KernelTraits&) const { return 0; }
   // The least k that it serves: below, others round less.
   virtual std::int64_t least_k(const KernelTraits&) const { return 1; }
 

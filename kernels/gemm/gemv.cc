@@ -15,7 +15,7 @@ namespace {
 enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsN, kWarpsK, kLanesK, kMinBlocks };
 
 constexpr Parameter kParameters[] = {
-    {"block_m", 1, 16, 8, false, "most rows of C that are served"},
+    {"block_m", 1, 16, 8, false, "rows of C per block; more are served by 16 on tensor cores only"},
     {"block_n", 1, 1024, 8, false, "columns of C per block"},
     {"block_k", 16, 8192, 512, false, "depth of one pass of all warps"},
     {"stages", 1, 16, 4, false, "passes in flight, in registers"},
@@ -35,6 +35,12 @@ std::int32_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
 bool on_tensor_cores(const Values& v, const KernelTraits& t) {
   return v[kLanesK] == 4 && t.dtype != DType::fp32;
 }
+// Rows that a matrix instruction holds at most; of more, blocks take so many each.
+constexpr std::int32_t kInstructionRows = 16;
+constexpr std::int64_t kMostRows = 128;
+bool several_tiles_m(const Values& v, const KernelTraits& t) {
+  return on_tensor_cores(v, t) && v[kBlockM] == kInstructionRows;
+}
 std::int32_t threads_of(const Values& v) { return 32 * v[kWarpsN] * v[kWarpsK]; }
 std::int32_t warp_n(const Values& v) { return v[kBlockN] / v[kWarpsN]; }
 std::int32_t tile_columns(const Values& v) { return 32 / v[kLanesK]; }
@@ -46,12 +52,14 @@ std::int32_t depth(const Values& v, const KernelTraits& t) {
 }
 
 // Registers of a step's chunks: 4 for each tile of columns, and for 8 rows of A, unless these are
-// read when they are multiplied. Elements that are loaded one by one have registers of their own
-// till then.
+// read when they are multiplied. Halves of words that are loaded one by one take nearly three each
+// until they are put together (ptxas 13.0, 200 random configs).
+constexpr std::int32_t kOfHalves = 22;
+
 std::int32_t chunk_registers(const Values& v, const KernelTraits& t) {
   const std::int32_t rows = v[kBlockM] > 8 ? 2 : 1;
-  const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (t.align_a == 2 ? 8 : 4) : 0;
-  return of_a + tiles(v) * (t.align_b == 2 ? 8 : 4);
+  const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (t.align_a == 2 ? kOfHalves : 4) : 0;
+  return of_a + tiles(v) * (t.align_b == 2 ? kOfHalves : 4);
 }
 std::int32_t in_flight(const Values& v, const KernelTraits& t) {
   return v[kStages] * depth(v, t) * chunk_registers(v, t);
@@ -136,7 +144,9 @@ class Gemv final : public GemmTwin {
     return traits.dtype != DType::fp32 ? no_mma_sync(traits.dtype, device) : "";
   }
 
-  std::int64_t most_rows() const override { return kParameters[kBlockM].hi; }
+  std::int64_t most_rows(const KernelTraits& traits) const override {
+    return traits.dtype == DType::fp32 ? kParameters[kBlockM].hi : kMostRows;
+  }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits&) const override {
     const Values& v = config.values;
@@ -175,14 +185,15 @@ class Gemv final : public GemmTwin {
     const Values& v = config.values;
     BlockNeeds block{smem_bytes(v), threads_of(v), v[kMinBlocks], estimate(v, traits),
                      live(v, traits)};
-    block.most_rows = v[kBlockM];
+    block.most_rows = several_tiles_m(v, traits) ? kMostRows : v[kBlockM];
     return block;
   }
 
   std::vector<Definition> layout_definitions(const Config& config,
-                                             const KernelTraits&) const override {
+                                             const KernelTraits& traits) const override {
     const Values& v = config.values;
-    return {{"SMEM_ROW_BYTES", std::to_string(row_bytes(v))},
+    return {{"SEVERAL_TILES_M", several_tiles_m(v, traits) ? "1" : "0"},
+            {"SMEM_ROW_BYTES", std::to_string(row_bytes(v))},
             {"SMEM_SLICE_BYTES", std::to_string(slice_bytes(v))}};
   }
 
@@ -195,7 +206,7 @@ class Gemv final : public GemmTwin {
     if (tensor) {
       work.unit = Work::Unit::tensor;
       work.unit_rate = mma_sync_rate(device);
-      work.flops_per_k_tile *= 16.0 / v[kBlockM];  // rows of the instruction
+      work.flops_per_k_tile *= static_cast<double>(kInstructionRows) / v[kBlockM];
     } else {
       work.unit = Work::Unit::ffma;
       if (element(traits) == 2) {  // a weight is converted once, A for each of the columns

@@ -1,6 +1,6 @@
-// C of at most BLOCK_M rows: the weights (B) are read once, as fast as DRAM gives them.
+// C of few rows: the weights (B) are read as fast as DRAM gives them, once for every BLOCK_M rows.
 //
-// A block owns block_n columns and all of k. Its warps lie along n and along k; each streams its
+// A block owns block_n columns of so many rows and all of k. Its warps lie along n and along k; each streams its
 // columns' chunks from memory straight into registers, `stages` passes ahead of the multiplication,
 // so that nothing but arithmetic stands between a load and its use: no shared memory, no barrier.
 // At the end the warps along k meet in shared memory, where their sums are added in a fixed order.
@@ -9,7 +9,8 @@
 // one: the code is short, as its instructions come from cold memory too.
 //
 // Further constants: BLOCK_M, BLOCK_N, BLOCK_K, STAGES, WARPS_N, WARPS_K, LANES_K, THREADS,
-// MIN_BLOCKS, and the layout SMEM_ROW_BYTES, SMEM_SLICE_BYTES, SMEM_BYTES.
+// MIN_BLOCKS, SEVERAL_TILES_M (C may have more than BLOCK_M rows), and the layout SMEM_ROW_BYTES,
+// SMEM_SLICE_BYTES, SMEM_BYTES.
 
 // Sums of the warps at one place along k. Eight words more, where rows would share banks.
 struct Slice {
@@ -109,11 +110,26 @@ __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first,
   store_columns(args, slices, first, chunks * kChunkK);
 }
 
+// A and C from a row on.
+__device__ __forceinline__ GemmArgs rows_from(GemmArgs args, int row) {
+  args.a = static_cast<const char*>(args.a) + row * args.lda * kElementBytes;
+  args.c = static_cast<char*>(args.c) + row * args.ldc * kOutBytes;
+  args.m -= row;
+  return args;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     gemm_gemv(const __grid_constant__ GemmArgs args) {
   extern __shared__ __align__(16) u8 smem[];
-  for (int tile = blockIdx.x; tile < args.tiles_n; tile += gridDim.x) {
-    compute_columns(args, i64(tile) * BLOCK_N, reinterpret_cast<Slice*>(smem));
+  Slice* slices = reinterpret_cast<Slice*>(smem);
+  const int tiles = SEVERAL_TILES_M ? args.tiles_m * args.tiles_n : args.tiles_n;
+  for (int id = blockIdx.x; id < tiles; id += gridDim.x) {
+    if constexpr (SEVERAL_TILES_M) {
+      const TileIndex tile = tile_of(u32(id), args);
+      compute_columns(rows_from(args, tile.m * BLOCK_M), i64(tile.n) * BLOCK_N, slices);
+    } else {
+      compute_columns(args, i64(id) * BLOCK_N, slices);
+    }
     __syncthreads();  // before the next columns' sums come
   }
 }

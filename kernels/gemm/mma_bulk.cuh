@@ -139,6 +139,20 @@ __device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
   }
 }
 
+// Of all threads, behind which other blocks may speak to them once the cluster has met.
+__device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
+  if (threadIdx.x == 0) {
+#pragma unroll
+    for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&shared.full[s]), kSlots);
+#if SPLIT_K > 1
+    barrier_init(shared_address(&shared.landed), 1);
+#endif
+    barrier_init_fence();
+  }
+  __syncthreads();
+  if constexpr (SPLIT_K > 1) cluster_arrive_relaxed();
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #if SPLIT_K > 1
     __cluster_dims__(SPLIT_K, 1, 1)
@@ -152,35 +166,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   const int k_tiles = args.k / BLOCK_K + (args.k % BLOCK_K != 0);
   const PartRange range(part, k_tiles / SPLIT_K, k_tiles % SPLIT_K);
 
-  u32 id = blockIdx.x / SPLIT_K;
-  TilePlace tile(tile_of(id, args));
-  RowCopies copies(args, tile, range.first);
-  if (threadIdx.x == 0) {
-#pragma unroll
-    for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&shared.full[s]), kSlots);
-#if SPLIT_K > 1
-    barrier_init(shared_address(&shared.landed), 1);
-#endif
-    barrier_init_fence();
-  }
-  __syncthreads();
-  if constexpr (SPLIT_K > 1) cluster_arrive_relaxed();
+  const bool in_runs = rows_are_runs(args);
   wait_for_launch_ahead();
 
-  const bool in_runs = rows_are_runs(args);
-
+  u32 id = blockIdx.x / SPLIT_K;
   u32 turn = 0;   // k tiles that went through the ring before
   u32 round = 0;  // tiles of C
   for (;; ++round) {
+    const TilePlace tile(tile_of(id, args));
+    RowCopies copies;
+    if (in_runs) {  // they need no barrier, and so are asked for before all else
+      if (range.count > 0) start_runs(shared, args, tile, turn % STAGES);
+    } else {
+      copies = RowCopies(args, tile, range.first);
+    }
+    if (round == 0) set_up_barriers(shared);
     Accumulators acc[kChains] = {};
     FragmentReader reader;
     int started = 0;
 #pragma unroll 1
     for (int i = 0; i < range.count; ++i) {
       const u32 stage = (turn + i) % STAGES;
-      if (in_runs) {
-        start_runs(shared, args, tile, stage);
-      } else {
+      if (!in_runs) {
         if (i > 0 && started < range.count) __syncthreads();  // all have read the k tile before
 #pragma unroll 1
         for (; started < min(i + STAGES, range.count); ++started) {
@@ -214,7 +221,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     fence_async_proxy();  // before copies come where sums were, and the others give again
     __syncthreads();
     if constexpr (SPLIT_K > 1) cluster_meet();
-    tile = TilePlace(tile_of(id, args));
-    copies = RowCopies(args, tile, range.first);
   }
 }

@@ -12,6 +12,7 @@ __device__ __forceinline__ void bulk_copy(u32 shared, const void* global, u32 by
 // The rows that one thread copies: its slots of each stage.
 class RowCopies {
  public:
+  RowCopies() = default;
   __device__ __forceinline__ RowCopies(const GemmArgs& args, const TilePlace& tile, int first) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {

@@ -112,7 +112,9 @@ class Wgmma final : public GemmTwin {
   }
 
   // More rows fill an instruction as well the other way.
-  std::int64_t most_rows() const override { return transposes_ ? kMostSwapped : 0; }
+  std::int64_t most_rows(const KernelTraits&) const override {
+    return transposes_ ? kMostSwapped : 0;
+  }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
@@ -186,7 +188,7 @@ class Wgmma final : public GemmTwin {
       needs.role_registers = roles.consumer;
     }
     needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
-    needs.most_rows = most_rows();
+    needs.most_rows = most_rows(traits);
     needs.wgmma_columns = columns(v, traits);
     // The cluster's own takes their place, but where consumers meet: to add up parts in the
     // workspace, or before they store through a stage.

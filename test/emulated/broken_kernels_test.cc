@@ -51,6 +51,9 @@ const std::string kBulk =
 const std::string kGemv =
     "gemv:block_m=8,block_n=16,block_k=64,stages=2,warps_n=1,warps_k=4,min_blocks=1,raster=0,"
     "swizzle=1";
+const std::string kGemvTiles =
+    "gemv:block_m=16,block_n=16,block_k=128,stages=1,warps_n=1,warps_k=4,min_blocks=1,raster=0,"
+    "swizzle=1";
 const std::string kSimt =
     "simt:block_m=64,block_n=64,block_k=16,stages=3,thread_m=4,thread_n=4,min_blocks=1,raster=0,"
     "swizzle=1";
@@ -317,6 +320,15 @@ const std::vector<Broken>& all_broken() {
        320,
        0,
        {"  __syncthreads();\n", ""},
+       ""},
+      {"gemv: a tile of rows does not know where C ends",
+       kGemvTiles,
+       bf16,
+       40,
+       36,
+       200,
+       0,
+       {"  args.m -= row;\n", ""},
        ""},
       {"simt: tiles are read before they are there",
        kSimt,

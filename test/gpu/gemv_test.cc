@@ -1,6 +1,7 @@
 // gemv on every number of rows it serves, sizes that no tile and no load divides, every type,
 // layout and alignment it takes.
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,23 @@ TEST_CASE("gemv is right for every number of rows it serves") {
         if (layout != Layout::tn) continue;
         checker.check(whole_warps(dtype, m), problem);
         checker.check(groups_of_lanes(dtype), problem);
+      }
+    }
+  }
+}
+
+TEST_CASE("gemv is right where rows of C are several tiles", "[spread]") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  Checker checker(*measurer);
+  for (const DType dtype : {DType::bf16, DType::fp16, DType::tf32}) {
+    for (const Layout layout : kLayouts) {
+      for (const auto& [m, n, k] : {std::tuple{17, 100, 512}, {40, 77, 514}, {128, 33, 1001}}) {
+        Problem problem = test::gemm(m, n, k, dtype, layout);
+        checker.check(small_blocks(dtype, 16), problem);
+        checker.check(large_blocks(dtype), problem, 5);
+        problem.beta = -1.5;
+        checker.check(small_blocks(dtype, 16), padded(problem, k + 3, problem.ldb + 5, n + 1));
       }
     }
   }

@@ -96,6 +96,9 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "simt:block_m=64,block_n=64,block_k=16,stages=3,thread_m=4,thread_n=4,min_blocks=1" + order},
       {tf32, 7, 68, 320,
        "gemv:block_m=8,block_n=16,block_k=64,stages=2,warps_n=1,warps_k=4,min_blocks=1" + order},
+      {bf16, 40, 36, 200,  // rows in three tiles
+       "gemv:block_m=16,block_n=16,block_k=128,stages=1,warps_n=1,warps_k=4,min_blocks=1" + order,
+       4},
       {bf16, 3, 35, 1100,
        "gemv:block_m=4,block_n=2,block_k=512,stages=2,warps_n=1,warps_k=2,lanes_k=32,min_blocks=1" +
            order},

@@ -49,7 +49,8 @@ TEST_CASE("gemv serves what lies along k, on tensor cores or by FFMA") {
   CHECK(gemv.unsupported(traits_of(test::gemm(1, 64, 64, DType::bf16, Layout::nt)), hopper())
             .empty());
   CHECK(refusal(DType::fp32, Layout::tn, {}).empty());
-  CHECK(gemv.most_rows() == 16);
+  CHECK(gemv.most_rows(traits_of(test::gemm(2, 64, 64))) == 128);
+  CHECK(gemv.most_rows(traits_of(test::gemm(2, 64, 64, DType::fp32))) == 16);
   CHECK_FALSE(refusal(DType::bf16, Layout::tn, {}).empty());
 }
 
@@ -95,6 +96,31 @@ TEST_CASE("gemv's resources and launch") {
   // Rows of an odd number of eight words need no padding.
   const Config odd = config_of("block_n=24,warps_n=3,warps_k=2");
   CHECK(odd.kernel->resources(odd, problem, hopper(), 0).smem_bytes == 2 * 8 * 24 * 4);
+}
+
+TEST_CASE("gemv's blocks take 16 rows each on tensor cores; by FFMA there are no more") {
+  const Problem problem = test::gemm(40, 100, 4096);
+  const Config tiles = config_of("block_m=16,block_n=16,block_k=512,stages=1");
+  const Resources need = tiles.kernel->resources(tiles, problem, hopper(), 0);
+  CHECK(need.most_rows == 128);
+  CHECK(need.grid == 3 * 7);
+  CHECK(tiles.kernel->work(tiles, problem, hopper()).tiles_m == 3);
+  const Problem fp32 = test::gemm(40, 100, 4096, DType::fp32);
+  CHECK(tiles.kernel->resources(tiles, fp32, hopper(), 0).most_rows == 16);
+  const Config lanes = config_of("block_m=16,block_n=4,block_k=1024,stages=1,warps_k=4,lanes_k=32");
+  CHECK(lanes.kernel->resources(lanes, problem, hopper(), 0).most_rows == 16);
+}
+
+TEST_CASE("the registers of gemv: halves of words that are loaded one by one take nearly three") {
+  const Config config = config_of("block_m=16,block_n=16,block_k=256,stages=1,warps_k=8");
+  const auto demand = [&](std::int64_t k) {
+    const Problem problem = test::gemm(40, 100, k);
+    return config.kernel->resources(config, problem, hopper(), 0).register_demand;
+  };
+  // Chunks of two tiles of columns and twice 8 rows; sums, and what is live beside them.
+  CHECK(demand(4096) == 4 * 4 + 8 + 20);
+  CHECK(demand(4098) == 4 * 4 + 8 + 20);
+  CHECK(demand(4097) == 4 * 22 + 8 + 20);
 }
 
 TEST_CASE("the work of gemv: all 16 rows of the instruction, A once for each warp along n") {

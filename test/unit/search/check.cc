@@ -229,10 +229,10 @@ TEST_CASE("a config that serves a few rows of C is refused for more") {
   auto plan = make_plan(problem, h200(), space, {});
   REQUIRE_FALSE(plan);
   CHECK(plan.error().message.find("1 were rejected by rows") != std::string::npos);
-  problem.m = 17;
+  problem.m = 129;
   plan = make_plan(problem, h200(), space, {});
   REQUIRE_FALSE(plan);
-  CHECK(plan.error().message.find("gemv: serves at most 16 rows of C") != std::string::npos);
+  CHECK(plan.error().message.find("gemv: serves at most 128 rows of C") != std::string::npos);
 }
 
 TEST_CASE("the resources come back with the verdict") {

@@ -44,7 +44,8 @@ Looked look_at_each(const Problem& problem, const DeviceSpec& device, const Spac
   std::vector<Candidate> all;
   for (const HostTwin* kernel : find_family(problem.family)->kernels) {
     if (!kernel->unsupported(traits, device).empty()) continue;
-    if (kernel->most_rows() > 0 && problem.m > kernel->most_rows()) continue;
+    const std::int64_t most_rows = kernel->most_rows(traits);
+    if (most_rows > 0 && problem.m > most_rows) continue;
     if (problem.k < kernel->least_k(traits)) continue;
     for (const KernelSpace& kernel_space : space.kernels) {
       if (kernel_space.kernel != kernel->name()) continue;
