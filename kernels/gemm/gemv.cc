@@ -52,17 +52,19 @@ std::int32_t depth(const Values& v, const KernelTraits& t) {
 }
 
 // Registers of a step's chunks: 4 for each tile of columns, and for 8 rows of A, unless these are
-// read when they are multiplied. Halves of words that are loaded one by one take nearly three each
-// until they are put together (ptxas 13.0, 200 random configs).
-constexpr std::int32_t kOfHalves = 22;
-
-std::int32_t chunk_registers(const Values& v, const KernelTraits& t) {
+// read when they are multiplied; `of_halves` where its words are loaded by halves.
+std::int32_t chunk_registers(const Values& v, const KernelTraits& t, std::int32_t of_halves) {
   const std::int32_t rows = v[kBlockM] > 8 ? 2 : 1;
-  const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (t.align_a == 2 ? kOfHalves : 4) : 0;
-  return of_a + tiles(v) * (t.align_b == 2 ? kOfHalves : 4);
+  const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (t.align_a == 2 ? of_halves : 4) : 0;
+  return of_a + tiles(v) * (t.align_b == 2 ? of_halves : 4);
 }
-std::int32_t in_flight(const Values& v, const KernelTraits& t) {
-  return v[kStages] * depth(v, t) * chunk_registers(v, t);
+// A register for each half; ptxas 13.0 takes nearly three until halves are put together (200 random
+// configs).
+constexpr std::int32_t kHalves = 8;
+constexpr std::int32_t kLiveHalves = 22;
+
+std::int32_t in_flight(const Values& v, const KernelTraits& t, std::int32_t of_halves) {
+  return v[kStages] * depth(v, t) * chunk_registers(v, t, of_halves);
 }
 std::int32_t accumulators(const Values& v, const KernelTraits& t) {
   return tiles(v) * (on_tensor_cores(v, t) ? 4 : v[kBlockM]);
@@ -94,7 +96,7 @@ constexpr Constraint kConstraints[] = {
      }},
     {"in_flight", "a thread's chunks in flight and its sums must leave registers: at most 224",
      [](const Values& v, const KernelTraits& t) {
-       return in_flight(v, t) + accumulators(v, t) <= 224;
+       return in_flight(v, t, kHalves) + accumulators(v, t) <= 224;
      }},
 };
 
@@ -124,11 +126,11 @@ std::int32_t converted(const Values& v, const KernelTraits& t) {
   return v[kLanesK] > 4 && element(t) == 2 ? 8 * tiles(v) : 0;
 }
 std::int32_t estimate(const Values& v, const KernelTraits& t) {
-  return in_flight(v, t) + accumulators(v, t) + address_registers(v, t) + row_registers(v) +
-         converted(v, t) + kBaseRegisters;
+  return in_flight(v, t, kLiveHalves) + accumulators(v, t) + address_registers(v, t) +
+         row_registers(v) + converted(v, t) + kBaseRegisters;
 }
 std::int32_t live(const Values& v, const KernelTraits& t) {
-  return in_flight(v, t) + accumulators(v, t) + row_registers(v) + kBaseLive;
+  return in_flight(v, t, kLiveHalves) + accumulators(v, t) + row_registers(v) + kBaseLive;
 }
 
 class Gemv final : public GemmTwin {
@@ -166,8 +168,8 @@ class Gemv final : public GemmTwin {
     return {
         {"chunks in flight",
          fmt::format("{} stages x {} x {}", v[kStages], depth(v, traits),
-                     chunk_registers(v, traits)),
-         in_flight(v, traits)},
+                     chunk_registers(v, traits, kLiveHalves)),
+         in_flight(v, traits, kLiveHalves)},
         {"accumulators", fmt::format("{} tiles of {} columns", tiles(v), tile_columns(v)),
          accumulators(v, traits)},
         {"addresses", "fitted", address_registers(v, traits)},

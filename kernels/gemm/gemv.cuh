@@ -1,9 +1,10 @@
 // C of few rows: the weights (B) are read as fast as DRAM gives them, once for every BLOCK_M rows.
 //
-// A block owns block_n columns of so many rows and all of k. Its warps lie along n and along k; each streams its
-// columns' chunks from memory straight into registers, `stages` passes ahead of the multiplication,
-// so that nothing but arithmetic stands between a load and its use: no shared memory, no barrier.
-// At the end the warps along k meet in shared memory, where their sums are added in a fixed order.
+// A block owns block_n columns of so many rows and all of k. Its warps lie along n and along k;
+// each streams its columns' chunks from memory straight into registers, `stages` passes ahead of
+// the multiplication, so that nothing but arithmetic stands between a load and its use: no shared
+// memory, no barrier. At the end the warps along k meet in shared memory, where their sums are
+// added in a fixed order.
 //
 // What matters is how early the first loads leave, and how little is left to do behind the last
 // one: the code is short, as its instructions come from cold memory too.

@@ -93,9 +93,10 @@ struct Registers {
   std::int64_t steps;   // that are read together (kGroup)
   std::int64_t rows;    // where those of its fragments begin
   std::int64_t copies;  // rows that it copies
+  bool halves;          // a word that begins on 2 bytes is made of two
 };
 
-Registers registers_of(const Values& v) {
+Registers registers_of(const Values& v, const KernelTraits& t) {
   const std::int64_t tiles_m = warp_m(v) / 16;
   const std::int64_t tiles_n = warp_n(v) / 8;
   Registers r{};
@@ -104,26 +105,28 @@ Registers registers_of(const Values& v) {
   r.steps = r.step <= 12 ? 4 : r.step <= 24 ? 2 : 1;
   r.rows = 2 * tiles_m + tiles_n;
   r.copies = ceil_div(v[kBlockM] + v[kBlockN], threads_of(v));
+  r.halves = std::min(t.align_a, t.align_b) < 4;
   return r;
 }
 
-// Fitted to ptxas 13.0 for sm_90a: the estimate to 240 random configs in bf16, fp16 and tf32; what
-// is live at once, while multiplying or while copying, to 450 of many threads, of which it names
-// just those 55 that spill. A word that begins on 2 bytes is made of two.
+// Fitted to ptxas 13.0 for sm_90a: the estimate, which is the sum of these, to 240 random configs
+// in bf16, fp16 and tf32; what is live at once, while multiplying or while copying, to 450 of many
+// threads, of which it names just those 55 that spill.
 constexpr std::int64_t kBaseRegisters = 37;
 constexpr std::int64_t kMultiplying = 30;
 constexpr std::int64_t kCopying = 42;
 
-std::int32_t estimate(const Values& v, const KernelTraits& t) {
-  const Registers r = registers_of(v);
-  const std::int64_t halves = std::min(t.align_a, t.align_b) < 4 ? 34 : 0;
-  return static_cast<std::int32_t>(r.sums + r.step * r.steps * 7 / 10 + r.rows * 3 / 2 +
-                                   6 * r.copies + halves + kBaseRegisters);
+std::int64_t of_fragments(const Registers& r) { return r.steps * r.step * 7 / 10; }
+std::int64_t of_rows(const Registers& r) { return r.rows * 3 / 2; }
+std::int64_t of_copies(const Registers& r) { return 6 * r.copies; }
+std::int64_t of_halves(const Registers& r) { return r.halves ? 34 : 0; }
+
+std::int32_t estimate(const Registers& r) {
+  return static_cast<std::int32_t>(r.sums + of_fragments(r) + of_rows(r) + of_copies(r) +
+                                   of_halves(r) + kBaseRegisters);
 }
-std::int32_t live(const Values& v, const KernelTraits& t) {
-  const Registers r = registers_of(v);
-  const std::int64_t halves = std::min(t.align_a, t.align_b) < 4 ? 8 : 0;
-  const std::int64_t multiplying = r.step + halves + kMultiplying;
+std::int32_t live(const Registers& r) {
+  const std::int64_t multiplying = r.step + (r.halves ? 8 : 0) + kMultiplying;
   const std::int64_t copying = 4 * r.copies + kCopying;
   return static_cast<std::int32_t>(r.sums + r.rows + std::max(multiplying, copying));
 }
@@ -182,27 +185,29 @@ class MmaBulk final : public GemmTwin {
 
   std::vector<Term> register_terms(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
-    const Registers r = registers_of(v);
+    const Registers r = registers_of(v, t);
     return {
         {"sums",
          fmt::format("{} x {} / 32{}", warp_m(v), warp_n(v),
                      r.sums > accumulators(v) ? ", twice" : ""),
          r.sums},
         {"fragments",
-         fmt::format("{} steps x ({} / 16 x 4 + {} / 8 x 2)", r.steps, warp_m(v), warp_n(v)),
-         r.steps * r.step},
-        {"rows", "where its fragments begin", r.rows},
-        {"copies", fmt::format("6 x {} rows of a stage", r.copies), 6 * r.copies},
+         fmt::format("0.7 x {} steps x ({} / 16 x 4 + {} / 8 x 2)", r.steps, warp_m(v), warp_n(v)),
+         of_fragments(r)},
+        {"rows", fmt::format("1.5 x {}, where its fragments begin", r.rows), of_rows(r)},
+        {"copies", fmt::format("6 x {} rows of a stage", r.copies), of_copies(r)},
+        {"halves", "where words begin on 2 bytes", of_halves(r)},
         {"addresses and loop", "fitted", kBaseRegisters},
-        {"estimate", "before the launch cap", estimate(v, t)},
-        {"live at once", "spills where the cap is below", live(v, t)},
+        {"estimate", "before the launch cap", estimate(r)},
+        {"live at once", "spills where the cap is below", live(r)},
     };
   }
 
  protected:
   BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
-    return {layout_of(v, traits).total(), threads_of(v), 1, estimate(v, traits), live(v, traits)};
+    const Registers r = registers_of(v, traits);
+    return {layout_of(v, traits).total(), threads_of(v), 1, estimate(r), live(r)};
   }
 
   SplitShape split(const Config& config, const Problem&, std::int64_t) const override {

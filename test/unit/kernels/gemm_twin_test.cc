@@ -11,6 +11,7 @@
 
 #include "kernels/gemm/args.h"
 #include "test/support/catch.h"
+#include "test/support/problems.h"
 #include "test/unit/kernels/twins.h"
 
 namespace autotune {
@@ -58,6 +59,29 @@ TEST_CASE("the reciprocals of the tile order divide exactly") {
           if (last != 0) check(args.of_last_step, last, value);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("what is shown of a register estimate adds up to it") {
+  const auto check = [](const Config& config, const Problem& problem) {
+    const KernelTraits traits = traits_of(problem);
+    std::int64_t sum = 0;
+    for (const Term& term : config.kernel->register_terms(config, traits)) {
+      CAPTURE(config.kernel->name(), describe(problem));
+      if (term.label == "estimate") {
+        CHECK(term.value == sum);
+        CHECK(term.value == config.kernel->resources(config, problem, {}, 0).registers);
+        return;
+      }
+      sum += term.value;
+    }
+    FAIL("no estimate");
+  };
+  for (const char* kernel : {"mma", "mma_bulk", "gemv", "simt"}) {
+    const Config config = config_of(kernel);
+    for (const std::int64_t k : {512, 514, 513}) {  // rows begin on 16, 4 and 2 bytes
+      for (const DType dtype : test::kAllDTypes) check(config, test::gemm(100, 200, k, dtype));
     }
   }
 }
