@@ -106,10 +106,10 @@ void add_sample(std::vector<Job>& jobs, const DeviceSpec& device, const Problem&
   }
 }
 
-// At most about `target`, and as far from a multiple of eight as before, which rows' alignments
-// depend on.
+// At most about `target`, or eight, and as far from a multiple of eight as before, which rows'
+// alignments depend on.
 std::int64_t reduced(std::int64_t extent, std::int64_t target) {
-  return extent <= target ? extent : target / 8 * 8 + extent % 8;
+  return extent <= target ? extent : std::max<std::int64_t>(target / 8, 1) * 8 + extent % 8;
 }
 
 // A smaller problem of `tiles` tiles each way, the last of them not whole, and of `k_tiles` k

@@ -248,7 +248,7 @@ TEST_CASE("a bundle for another architecture, a damaged one and a missing one ar
   const Setting setting;
   SessionOptions options = setting.options();
   options.bundle = setting.make_bundle();
-  options.device = "nvidia-h100-80gb-hbm3";
+  options.device = "nvidia-gh200-480gb";
   CHECK(ask(open(options), setting.problem).match == Match::other_device);
   options.device = "nvidia-b200";
   const auto other = Session::open(options);
