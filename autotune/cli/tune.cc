@@ -81,6 +81,10 @@ io::TuneRowJson row_of(const tune::TuneResult& result) {
   row.median_us = result.winner.measurement.median_us;
   row.tflops = tflops_of(flops(result.problem), row.median_us);
   row.trials = result.outcomes;
+  for (const Trial& trial : result.failures) {
+    row.failures.push_back({to_string(trial.config), std::string(to_string(trial.outcome)),
+                            trial.log.substr(0, trial.log.find('\n'))});
+  }
   row.seconds = result.seconds;
   row.match = result.match;
   row.default_us = result.default_us;
@@ -122,6 +126,10 @@ std::string result_text(const io::TuneRowJson& row) {
   table.add({"trials",
              fmt::format("{} in {}{}", outcomes_text(row.trials), duration(row.seconds),
                          row.reused > 0 ? fmt::format(" ({} from the cache)", row.reused) : "")});
+  for (const io::FailureJson& failure : row.failures) {
+    table.add({"failed", fmt::format("{}: {}{}{}", failure.config, failure.outcome,
+                                     failure.what.empty() ? "" : ", ", failure.what)});
+  }
   if (!row.crowned && !row.cancelled) {
     table.add({"cache", "not stored as the winner for this problem"});
   }

@@ -120,12 +120,19 @@ std::string to_json(const ExplainStagesJson& document);
 
 // --- tune ---
 
+struct FailureJson {
+  std::string config;
+  std::string outcome;
+  std::string what;  // empty: null
+};
+
 struct TuneRowJson {
   Problem problem;
   std::string winner;    // empty where none was found: null
   double median_us = 0;  // 0: null
   double tflops = 0;     // 0: null
   Counts trials;         // outcome -> count
+  std::vector<FailureJson> failures;
   double seconds = 0;
   std::string match;      // "exact"; empty: null
   double default_us = 0;  // the default config in the same run; 0: null

@@ -6,12 +6,18 @@
 namespace autotune::io {
 namespace {
 
+Json json_of(const FailureJson& failure) {
+  return {
+      {"config", failure.config}, {"outcome", failure.outcome}, {"what", or_null(failure.what)}};
+}
+
 Json json_of(const TuneRowJson& row) {
   return {{"problem", problem_json(row.problem)},
           {"winner", or_null(row.winner)},
           {"median_us", or_null(row.median_us)},
           {"tflops", or_null(row.tflops)},
           {"trials", row.trials},
+          {"failures", array_of<FailureJson>(row.failures, json_of)},
           {"seconds", row.seconds},
           {"match", or_null(row.match)},
           {"default_us", or_null(row.default_us)},

@@ -200,6 +200,7 @@ class Joint {
       result.reused += stage.reused;
       result.compiled += stage.compiled;
       for (const auto& [outcome, count] : stage.outcomes) result.outcomes[outcome] += count;
+      result.failures.insert(result.failures.end(), stage.failures.begin(), stage.failures.end());
     }
     result.cancelled = result.cancelled || tools_.stop;
     result.seconds = std::chrono::duration<double>(Clock::now() - tools_.start).count();

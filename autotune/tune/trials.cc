@@ -19,6 +19,8 @@ bool spills(const ActualResources& actual) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+constexpr std::int64_t kMostFailures = 3;  // of each outcome, that are kept
+
 bool is_slow(Outcome outcome) {
   return outcome == Outcome::spilled || outcome == Outcome::serialised;
 }
@@ -120,7 +122,7 @@ void Session::finish(Item item, bool reused) {
   const bool ok = trial.outcome == Outcome::ok;
   if (item.candidate == kDefault) default_done_ = true;
   history_.push_back({item.candidate, trial.outcome, ok ? us : 0});
-  ++result_.outcomes[std::string(to_string(trial.outcome))];
+  const std::int64_t alike = ++result_.outcomes[std::string(to_string(trial.outcome))];
   if (reused) ++result_.reused;
   if (ok) {
     improve(us);
@@ -130,6 +132,7 @@ void Session::finish(Item item, bool reused) {
     good_hashes_.push_back(item.hash);
   } else {
     ++failed_;
+    if (!is_slow(trial.outcome) && alike <= kMostFailures) result_.failures.push_back(trial);
     if (first_failure_.empty()) {
       first_failure_ = fmt::format("{}: {}{}", to_string(trial.config), to_string(trial.outcome),
                                    trial.log.empty() ? "" : ", " + first_line(trial.log));

@@ -43,8 +43,11 @@ struct TuneResult {
   bool crowned = false;  // stored as the shared winner
   bool cancelled = false;
   std::map<std::string, std::int64_t> outcomes;  // trials per outcome, those from the cache too
-  std::int64_t reused = 0;                       // trials answered by the cache
-  std::int64_t compiled = 0;                     // codes that no cache held
+  // Survivors that did not compile, did not run or computed wrong results, the first few of
+  // each outcome: none, where host twins, kernels and compiler are right.
+  std::vector<Trial> failures;
+  std::int64_t reused = 0;    // trials answered by the cache
+  std::int64_t compiled = 0;  // codes that no cache held
   double seconds = 0;
   // The winner and those that the final could hardly tell from it, the best first; and the default.
   std::vector<Trial> finalists;

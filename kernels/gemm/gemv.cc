@@ -35,7 +35,8 @@ std::int32_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
 bool on_tensor_cores(const Values& v, const KernelTraits& t) {
   return v[kLanesK] == 4 && t.dtype != DType::fp32;
 }
-// Rows that a matrix instruction holds at most; of more, blocks take so many each.
+// Rows that a matrix instruction holds. Of more, blocks take so many each, up to where tiles of
+// more rows, which read the weights less often, serve better.
 constexpr std::int32_t kInstructionRows = 16;
 constexpr std::int64_t kMostRows = 128;
 bool several_tiles_m(const Values& v, const KernelTraits& t) {

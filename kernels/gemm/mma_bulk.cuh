@@ -139,7 +139,7 @@ __device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
   }
 }
 
-// Of all threads, behind which other blocks may speak to them once the cluster has met.
+// By all threads. The other blocks of the cluster may use them behind cluster_wait().
 __device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
   if (threadIdx.x == 0) {
 #pragma unroll

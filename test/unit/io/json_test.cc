@@ -167,6 +167,7 @@ TEST_CASE("tune") {
   TuneRowJson row;
   row.problem = square();
   row.trials = {{"ok", 12}, {"faulted", 1}};
+  row.failures = {{"mma:a=3", "faulted", ""}, {"mma:a=4", "wrong_result", "element 5"}};
   TuneJson tune{"NVIDIA H200", {row, row}};
   tune.rows[1].winner = "mma:a=1";
   tune.rows[1].median_us = 175.5;
@@ -175,13 +176,17 @@ TEST_CASE("tune") {
   CHECK(keys_of(json) == Keys{"device", "rows", "schema"});
   REQUIRE(json["rows"].size() == 2);
   CHECK(keys_of(json["rows"][0]) == Keys{"cancelled", "compiled", "crowned", "default_us", "error",
-                                         "lead_percent", "match", "median_us", "problem", "reused",
-                                         "seconds", "tflops", "tie", "trials", "winner"});
+                                         "failures", "lead_percent", "match", "median_us",
+                                         "problem", "reused", "seconds", "tflops", "tie", "trials",
+                                         "winner"});
   CHECK(json["rows"][0]["winner"].is_null());
   CHECK(json["rows"][0]["median_us"].is_null());
   CHECK(json["rows"][1]["winner"] == "mma:a=1");
   CHECK(json["rows"][1]["median_us"] == 175.5);
   CHECK(json["rows"][1]["trials"] == Json{{"ok", 12}, {"faulted", 1}});
+  CHECK(json["rows"][1]["failures"] ==
+        Json{{{"config", "mma:a=3"}, {"outcome", "faulted"}, {"what", nullptr}},
+             {{"config", "mma:a=4"}, {"outcome", "wrong_result"}, {"what", "element 5"}}});
 }
 
 TEST_CASE("bench, with and without a baseline") {

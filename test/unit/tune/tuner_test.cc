@@ -192,6 +192,11 @@ TEST_CASE("failures of every kind are trials, are stored, and are remembered") {
     CHECK(result.outcomes.count(std::string(to_string(outcome))) == 1);
   }
   CHECK(result.outcomes.at("faulted") == 2);
+  std::set<Outcome> failures;
+  for (const Trial& trial : result.failures) failures.insert(trial.outcome);
+  CHECK(failures == std::set<Outcome>{Outcome::compile_failed, Outcome::compile_crashed,
+                                      Outcome::over_budget, Outcome::launch_failed,
+                                      Outcome::wrong_result, Outcome::faulted});
   CHECK(result.outcomes.at("ok") > 0);
   for (const Trial& trial : watcher.trials) {
     if (trial.outcome == Outcome::over_budget) {
