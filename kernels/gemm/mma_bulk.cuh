@@ -188,7 +188,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     for (int i = 0; i < range.count; ++i) {
       const u32 stage = (turn + i) % STAGES;
       if (!in_runs) {
-        if (i > 0 && started < range.count) __syncthreads();  // all have read the k tile before
+        if (i > 0 && started < range.count) {  // all have read the k tile before
+          fence_async_proxy();
+          __syncthreads();
+        }
 #pragma unroll 1
         for (; started < min(i + STAGES, range.count); ++started) {
           copies.start(shared, turn + started, started, args.k);

@@ -81,6 +81,7 @@ struct Consumer {
   __device__ __forceinline__ void take_a(Fragments& a, u32& lost) {
     barrier_wait(shared_address(&shared.full[raw.stage]), raw.parity);
     load_fragments(a, shared_address(&shared.stages[raw.stage].a) + fragment, lost);
+    fence_async_proxy();  // the copy engine does not wait for loads under way
     __syncwarp();
     release(shared.empty[raw.stage]);
     raw.advance();

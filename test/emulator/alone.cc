@@ -240,7 +240,8 @@ void Launch::start_transfer(Thread& thread, Transfer transfer) {
   const Actor actor = actor_of(thread);
   fenced_barrier_at(*transfer.block, transfer.barrier, actor);
   SharedMemory& shared = transfer.block->shared;
-  shared.check_fenced(transfer.address, transfer.bytes);
+  shared.check_written_fenced(transfer.address, transfer.bytes);
+  if (transfer.by_engine()) shared.check_read_fenced(transfer.address, transfer.bytes);
   shared.begin_async_write(transfer.address, transfer.bytes, actor);
   transfer.known = *actor.clocks;
   transfers_.push_back(std::move(transfer));
@@ -258,7 +259,7 @@ void Launch::finish_transfer() {
   std::byte* target = block.shared.end_async_write(transfer.address, transfer.bytes, barrier.end());
   if (transfer.box) {
     transfer.box->load(target, memory_, starter.behind_launch());
-  } else if (transfer.from != 0) {
+  } else if (transfer.by_engine()) {
     for (std::size_t at = 0; at < transfer.bytes; at += 2) {
       memory_.check(transfer.from + at, 2, false, starter.behind_launch());
     }

@@ -10,7 +10,8 @@ namespace autotune::emulator {
 
 namespace {
 
-constexpr std::size_t kElement = 2;  // bytes of which global memory knows who used them
+constexpr std::size_t kMostThreads = 1024;  // of a block
+constexpr std::size_t kElement = 2;         // bytes of which global memory knows who used them
 
 // Puts `event` in place of an earlier one of its warp, or of one that is known to the actor, or of
 // any.
@@ -84,7 +85,10 @@ void GlobalMemory::access(std::uint64_t address, std::size_t bytes, bool writes,
 }
 
 SharedMemory::SharedMemory(std::size_t bytes)
-    : bytes_((bytes + 3) / 4 * 4), words_(bytes_.size() / 4), written_(1024) {
+    : bytes_((bytes + 3) / 4 * 4),
+      words_(bytes_.size() / 4),
+      written_(kMostThreads),
+      fences_(kMostThreads) {
   constexpr std::uint16_t kNan = 0xffc1;  // in every type, alone and as half of an fp32
   for (std::size_t at = 0; at < bytes_.size(); at += 2) std::memcpy(&bytes_[at], &kNan, 2);
 }
@@ -122,6 +126,7 @@ const std::byte* SharedMemory::read(std::uint64_t address, std::size_t bytes, co
       conflict("read, and no barrier is between that and what was written there", address);
     }
     remember(word.read, actor);
+    remember_load(word.loads, actor.thread);
   }
   return at(address);
 }
@@ -192,11 +197,12 @@ std::byte* SharedMemory::end_async_write(std::uint64_t address, std::size_t byte
     word.unfenced = -1;
     word.written = arrival;
     word.read = {};
+    word.loads = {};
   }
   return at(address);
 }
 
-void SharedMemory::check_fenced(std::uint64_t address, std::size_t bytes) {
+void SharedMemory::check_written_fenced(std::uint64_t address, std::size_t bytes) {
   for (const Word& word : words(address, bytes)) {
     if (word.unfenced >= 0) {
       conflict("a copy writes, without a fence, over what a thread wrote", address);
@@ -204,7 +210,28 @@ void SharedMemory::check_fenced(std::uint64_t address, std::size_t bytes) {
   }
 }
 
+bool SharedMemory::is_fenced(const Load& load) const {
+  return load.thread < 0 || fences_[static_cast<std::size_t>(load.thread)] != load.fences;
+}
+
+void SharedMemory::remember_load(std::array<Load, 4>& loads, int thread) const {
+  const auto place = std::find_if(loads.begin(), loads.end() - 1, [this, thread](const Load& each) {
+    return each.thread == thread || is_fenced(each);
+  });
+  *place = {static_cast<std::int16_t>(thread), fences_[static_cast<std::size_t>(thread)]};
+}
+
+void SharedMemory::check_read_fenced(std::uint64_t address, std::size_t bytes) {
+  for (const Word& word : words(address, bytes)) {
+    if (!std::all_of(word.loads.begin(), word.loads.end(),
+                     [this](const Load& each) { return is_fenced(each); })) {
+      conflict("a copy writes, without a fence, over what a thread read", address);
+    }
+  }
+}
+
 void SharedMemory::fence(int thread) {
+  ++fences_[static_cast<std::size_t>(thread)];
   std::vector<std::uint32_t>& written = written_[static_cast<std::size_t>(thread)];
   for (const std::uint32_t word : written) {
     if (words_[word].unfenced == thread) words_[word].unfenced = -1;

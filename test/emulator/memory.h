@@ -68,29 +68,39 @@ class SharedMemory {
   void begin_async_write(std::uint64_t address, std::size_t bytes, const Actor& actor);
   // Returns where the bytes are to be put at once. They are there for who has heard of `arrival`.
   std::byte* end_async_write(std::uint64_t address, std::size_t bytes, Event arrival);
-  // Faults where threads wrote what they have not fenced, which the copy engine is to overwrite.
-  void check_fenced(std::uint64_t address, std::size_t bytes);
-  // What a thread wrote so far may be read asynchronously.
+  // Faults where threads wrote what they have not fenced, which is to be overwritten from afar.
+  void check_written_fenced(std::uint64_t address, std::size_t bytes);
+  // And where they have read it: the copy engine may be ahead of loads under way.
+  void check_read_fenced(std::uint64_t address, std::size_t bytes);
+  // What a thread wrote so far may be read asynchronously, and what it read or wrote overwritten.
   void fence(int thread);
   // A barrier is set up there by `actor`: nobody else may use it otherwise.
   void reserve(std::uint64_t address, std::size_t bytes, const Actor& actor);
 
  private:
+  struct Load {
+    std::int16_t thread = -1;
+    std::uint32_t fences = 0;  // that the thread had run before
+  };
   struct Word {
     std::uint16_t readers = 0;
     std::uint8_t writers = 0;
     bool reserved = false;
     std::int16_t unfenced = -1;  // the thread that wrote it last
+    std::array<Load, 4> loads;   // the last of them, as `read`
     Event written;
     std::array<Event, 4> read;  // the last of them; where more warps read it, some are forgotten
   };
   static void check_order(const Word& word, const Actor& actor, std::uint64_t address);
+  bool is_fenced(const Load& load) const;
+  void remember_load(std::array<Load, 4>& loads, int thread) const;
   std::span<Word> words(std::uint64_t address, std::size_t bytes);
   std::byte* at(std::uint64_t address) { return bytes_.data() + (address - kSharedBase); }
 
   std::vector<std::byte> bytes_;
   std::vector<Word> words_;
   std::vector<std::vector<std::uint32_t>> written_;  // by each thread since its last fence
+  std::vector<std::uint32_t> fences_;                // that each thread has run
 };
 
 }  // namespace autotune::emulator

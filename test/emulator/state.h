@@ -147,6 +147,9 @@ struct Transfer {
   std::array<std::uint32_t, 4> values;  // where they come from no other place
   Clocks known;                         // to who started it
   std::uint64_t from = 0;               // in global memory, one behind the other
+
+  // Else by a thread of another block.
+  bool by_engine() const { return box || from != 0; }
 };
 
 inline Warp& warp_of(Thread& thread) {
