@@ -1,5 +1,6 @@
-// Every winner of configs/tuned for the GPU at hand, launched a thousand times: no hang, no race.
-// Takes minutes: `gpu_tests "[endurance]"`, a part of scripts/gpu_round.sh.
+// Every winner of configs/tuned for the GPU at hand, and configs whose stages are overwritten as
+// soon as they are read, launched a thousand times: no hang, no race. Takes minutes: `gpu_tests
+// "[endurance]"`, a part of scripts/gpu_round.sh.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -96,7 +97,52 @@ std::vector<Winner> winners_for(const DeviceSpec& device) {
   return winners;
 }
 
+// Survivors of one kernel with that few stages.
+std::vector<Config> with_stages(int stages, const Problem& problem, const DeviceSpec& device,
+                                const std::string& kernel, std::size_t count) {
+  auto plan = search::make_plan(problem, device, *io::default_space(problem.family), {});
+  REQUIRE(plan);
+  std::erase_if(plan->survivors, [&kernel, stages](const search::Candidate& each) {
+    return each.config.kernel->name() != kernel || value_of(each.config, "stages") != stages;
+  });
+  std::vector<Config> configs;
+  for (const search::Candidate& each :
+       search::sample_survivors(*plan, static_cast<int>(count), /*seed=*/1)) {
+    configs.push_back(each.config);
+  }
+  REQUIRE(configs.size() == count);
+  return configs;
+}
+
 }  // namespace
+
+TEST_CASE("1000 launches of the tightest rings: bit-equal on the same inputs, right on all",
+          "[.][endurance][rings]") {
+  gpu::Workbench* bench = test::workbench();
+  if (bench == nullptr) return;
+  struct Case {
+    const char* kernel;
+    int stages;  // the fewest that its space has
+    Problem problem;
+    std::size_t configs;
+  };
+  // All of their operands stay in the L2, from where copies come soonest.
+  const Case cases[] = {
+      {"wgmma_fp32", 2, test::gemm(1024, 1000, 4096, DType::fp32), 24},
+      {"wgmma", 2, test::gemm(1024, 1000, 4096), 4},
+      {"mma_bulk", 1, test::gemm(100, 512, 6002), 4},
+  };
+  for (const Case& each : cases) {
+    const DeviceSpec& device = bench->gpu().spec;
+    const HostTwin& twin = *find_kernel(*find_family(each.problem.family), each.kernel);
+    if (!twin.unsupported(traits_of(each.problem), device).empty()) continue;
+    for (const Config& config :
+         with_stages(each.stages, each.problem, device, each.kernel, each.configs)) {
+      INFO(describe(each.problem) << " with " << to_string(config));
+      endure(*bench, config, each.problem);
+    }
+  }
+}
 
 TEST_CASE("1000 launches of each winner: bit-equal on the same inputs, right on all",
           "[.][endurance]") {
