@@ -18,21 +18,22 @@ static_assert(THREADS == 32 * WARPS_N * WARPS_K, "threads");
 
 // One piece of 2, 4, 8 or 16 bytes into registers (2: the lower half of one); what is not `wanted`
 // is not read and leaves them as they are. kOnce: weights stay out of L1, which is left to A, and
-// as the other half of a line is what the next load wants, L2 fetches lines.
+// as the other half of a line is what the next load wants, L2 fetches lines. Only weights are .nc:
+// such loads may be moved to before the wait for the launch ahead, and were.
 template <bool kOnce, int kBytes>
 __device__ __forceinline__ void read_piece(u32* words, const char* from, bool wanted) {
-#define AT_READ_1(how, type)                                                                       \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\n@p ld.global.nc" how type " %0, [%1];\n}" \
-               : "=r"(words[0])                                                                    \
+#define AT_READ_1(how, type)                                                                    \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %2, 0;\n@p ld.global" how type " %0, [%1];\n}" \
+               : "=r"(words[0])                                                                 \
                : "l"(from), "r"(int(wanted)))
 #define AT_READ(how)                                                              \
   if constexpr (kBytes == 16) {                                                   \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\n@p ld.global.nc" how   \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %5, 0;\n@p ld.global" how      \
                  ".v4.b32 {%0, %1, %2, %3}, [%4];\n}"                             \
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) \
                  : "l"(from), "r"(int(wanted)));                                  \
   } else if constexpr (kBytes == 8) {                                             \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\n@p ld.global.nc" how   \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.s32 p, %3, 0;\n@p ld.global" how      \
                  ".v2.b32 {%0, %1}, [%2];\n}"                                     \
                  : "=r"(words[0]), "=r"(words[1])                                 \
                  : "l"(from), "r"(int(wanted)));                                  \
@@ -42,7 +43,7 @@ __device__ __forceinline__ void read_piece(u32* words, const char* from, bool wa
     AT_READ_1(how, ".u16");                                                       \
   }
   if constexpr (kOnce) {
-    AT_READ(".L1::no_allocate.L2::128B")
+    AT_READ(".nc.L1::no_allocate.L2::128B")
   } else {
     AT_READ("")
   }

@@ -94,6 +94,7 @@ std::byte* Launch::memory_at(Thread& t, const Instruction& i, std::uint64_t addr
       break;
     }
     case Space::global:
+      if (i.constant) memory_.check_constant(address, bytes);
       if (i.acquires) {  // a word by which others are waited for
         memory_.check(address, bytes, writes, actor_of(t).behind_launch());
       } else {

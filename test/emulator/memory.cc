@@ -62,6 +62,13 @@ void GlobalMemory::check(std::uint64_t address, std::size_t bytes, bool writes,
   }
 }
 
+void GlobalMemory::check_constant(std::uint64_t address, std::size_t bytes) {
+  const Use use = range_of(address, bytes).use;
+  if (use.written || use.from_launch_ahead) {
+    throw Fault("a load as of constant data, from where this launch or the one ahead may write");
+  }
+}
+
 void GlobalMemory::access(std::uint64_t address, std::size_t bytes, bool writes,
                           const Actor& actor) {
   check(address, bytes, writes, actor.behind_launch());

@@ -28,7 +28,10 @@ class GlobalMemory {
   // Faults where an access leaves what was added, is not aligned to its size, must not write or
   // comes before the launch ahead is known to have ended.
   void check(std::uint64_t address, std::size_t bytes, bool writes, bool behind_launch);
-  // The same, and where another warp used it and no barrier is between.
+  // Faults where this launch or the one ahead may write, while a load says that nobody does: it may
+  // be moved across barriers and waits.
+  void check_constant(std::uint64_t address, std::size_t bytes);
+  // As check(), and where another warp used it and no barrier is between.
   void access(std::uint64_t address, std::size_t bytes, bool writes, const Actor& actor);
   // What those knew that released a word, for those that acquire it.
   Clocks& released(std::uint64_t address) { return released_[address]; }

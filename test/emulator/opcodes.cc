@@ -213,6 +213,7 @@ void take_modifiers(std::string_view modifiers, Instruction& out) {
     if (part == "v2" || part == "x2") out.count = 2;
     if (part == "v4" || part == "x4") out.count = 4;
     if (part == "trans") out.transposed = true;
+    if (part == "nc") out.constant = true;
     if (part == "multicast::cluster") out.multicast = true;
     if (part == "acquire" || part == "acq_rel") out.acquires = true;
     if (part == "release" || part == "acq_rel") out.releases = true;

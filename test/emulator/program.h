@@ -66,6 +66,7 @@ struct Instruction {
   bool multicast = false;   // box_load
   bool releases = false;    // add_atomic
   bool acquires = false;    // load
+  bool constant = false;    // load, of what nobody writes while the kernel runs
   bool unpacks = false;     // mov, of one register into several
   std::uint8_t count = 1;   // elements of a vector, matrices of a load
   std::int32_t guard = -1;  // slot of a predicate; -1: always
