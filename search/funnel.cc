@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace autotune::search {
 
@@ -28,9 +29,18 @@ void Funnel::reject(const Config& config, const Verdict& verdict, std::int64_t c
            static_cast<double>(std::max<std::int64_t>(1, limited.limit));
   };
   const double ratio = over(verdict);
+  // Operands take their memory whatever the config.
+  const auto size_rank = [&over](const Verdict& of) {
+    return std::pair(of.rule != Rule::memory, over(of));
+  };
   const bool of_size = verdict.rule == Rule::memory || verdict.rule == Rule::grid;
-  if (of_size && (!size_ || ratio < over(*size_))) size_ = verdict;
-  if (!closest_ || ratio < closest_->ratio) closest_ = Miss{config, verdict, ratio};
+  if (of_size && (!size_ || size_rank(verdict) < size_rank(*size_))) size_ = verdict;
+  // What the user's own cap refuses can be had.
+  const auto miss_rank = [](const Miss& of) {
+    return std::pair(of.verdict.rule != Rule::user_cap, of.ratio);
+  };
+  const Miss miss{config, verdict, ratio};
+  if (!closest_ || miss_rank(miss) < miss_rank(*closest_)) closest_ = miss;
 }
 
 std::map<std::string, std::int64_t> Funnel::rejected() const {
@@ -64,10 +74,15 @@ Error Funnel::nothing_fits(const Request& request,
     return {ErrorCode::nothing_fits,
             fmt::format("{}: {}", what, autotune::describe(*size_, *request.device))};
   }
+  // No GPU has room for what a structure rejects, so another rule says more, where there is one.
   const auto counts = rejected();
   const auto most =
-      std::max_element(counts.begin(), counts.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
+      std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+        const auto rank = [](const auto& each) {
+          return std::pair(!each.first.starts_with("structure:"), each.second);
+        };
+        return rank(a) < rank(b);
+      });
   std::string message = fmt::format("{}: of {} configs, {} were rejected by {}", what, generated_,
                                     most->second, most->first);
   if (closest_) {

@@ -42,7 +42,7 @@ class Funnel {
     double ratio;
   };
   std::optional<Miss> closest_;
-  std::optional<Verdict> size_;  // of memory or blocks: the nearest that any config came
+  std::optional<Verdict> size_;  // of memory, else of blocks: the nearest that any config came
 };
 
 }  // namespace autotune::search

@@ -167,7 +167,11 @@ int run_cli(const std::vector<std::string>& args, const Streams& streams) {
   } catch (const CLI::ParseError& error) {
     return report_parse(app, error, streams);
   }
-  return run_parsed(app, options, streams);
+  const int code = run_parsed(app, options, streams);
+  if (code == kExitDone && !streams.out.flush()) {
+    return report(streams.err, {ErrorCode::io_failed, "the result could not be written to stdout"});
+  }
+  return code;
 }
 
 }  // namespace autotune::cli

@@ -119,6 +119,10 @@ Expected<int> list(const Options& options, Output& output, bool show) {
 Expected<int> verify(const Options& options, Output& output) {
   const auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
+  std::error_code ignored;
+  if (!options.cache.empty() && !std::filesystem::exists(store->path(), ignored)) {
+    return fail(ErrorCode::io_failed, "cache verify: there is no " + store->path().string());
+  }
   auto found = store->verify();
   if (!found) return tl::unexpected(found.error());
   for (const std::string& finding : found->findings) output.result(finding + "\n");

@@ -235,7 +235,8 @@ Expected<int> export_winners(const Options& options, Output& output) {
   }
   if (files.empty()) {
     return fail(ErrorCode::failed,
-                fmt::format("cache export: {} has no winner to write{}", store->path().string(),
+                fmt::format("cache export: {} has no winner to write{}{}", store->path().string(),
+                            options.device.empty() ? "" : " of " + options.device,
                             pattern.empty() ? "" : " for " + pattern));
   }
   std::error_code ignored;

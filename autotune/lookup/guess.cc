@@ -21,6 +21,8 @@ constexpr std::size_t kFew = 6;
 
 // What was never measured must promise so much more than what was.
 constexpr double kDoubt = 1.03;
+// And so much more than what was measured on another GPU.
+constexpr double kDoubtElsewhere = 1.5;
 
 // A winner where it is stored, before anybody looked at its config.
 struct Place {
@@ -162,11 +164,10 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
 Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
                             const std::vector<Guess>& guesses, const Bounds& bounds) {
   if (guesses.empty()) return default_answer(problem, device, bounds);
-  if (!guesses.front().same_device) return answer_of(guesses.front(), problem, device);
-
+  const bool here = guesses.front().same_device;
   std::vector<search::Tuned> tuned;
   for (const Guess& guess : guesses) {
-    if (guess.median_us <= 0) continue;
+    if (!here || guess.median_us <= 0) continue;
     tuned.push_back({guess.problem, guess.config, guess.median_us, guess.distance});
   }
   const search::CorrectedModel model(std::move(tuned), device, bounds.limits.max_sms);
@@ -179,13 +180,15 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
     least = us;
   }
 
-  const bool on_a_ladder = std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
-    return is_rung_above(guess.problem, problem);
-  });
+  const bool on_a_ladder =
+      here && std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
+        return is_rung_above(guess.problem, problem);
+      });
   if (bounds.tuned_only || on_a_ladder) return answer_of(*best, problem, device);
   const auto candidate = default_candidate(problem, device, bounds);
-  if (candidate &&
-      model.predict_us(candidate->config, problem, candidate->resources) * kDoubt < least) {
+  if (candidate && model.predict_us(candidate->config, problem, candidate->resources) *
+                           (here ? kDoubt : kDoubtElsewhere) <
+                       least) {
     return as_answer(problem, device, candidate->config, Match::default_config);
   }
   return answer_of(*best, problem, device);

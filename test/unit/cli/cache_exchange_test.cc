@@ -129,6 +129,9 @@ TEST_CASE("what export writes, import and the loader read") {
                      .out,
                  "exact"));
   CHECK(contains(run({"cache", "verify", "--cache", folder / "b.db"}).out, "0 cubins"));
+  const auto missing = run({"cache", "verify", "--cache", folder / "c.db"});
+  CHECK(missing.code == 1);
+  CHECK(contains(missing.err, "there is no "));
 }
 
 TEST_CASE("an MLP's winner is exported and imported with both of its configs") {

@@ -33,6 +33,13 @@ void check_refused(const std::vector<std::string>& args, const std::string& part
 
 }  // namespace
 
+TEST_CASE("a result that cannot be written is a failure") {
+  std::ofstream full("/dev/full");
+  std::ostringstream err;
+  CHECK(cli::run_cli({"devices"}, {full, err, 0}) == cli::kExitFailed);
+  CHECK(contains(err.str(), "could not be written to stdout"));
+}
+
 TEST_CASE("dimensions are decimal numbers from 1 to 2^31-1") {
   for (const char* text : {"0", "-1", "1e3", "0x10", "4096.0", "2147483648", "1099511627776", "4k",
                            " 4", "+4", "99999999999999999999999999"}) {

@@ -139,6 +139,20 @@ TEST_CASE("another device's winner answers only where it fits here") {
   CHECK(best.from_problem == describe(gemm(4096, 4096, 2048)) + " on NVIDIA H200");
 }
 
+TEST_CASE("another device's winner does not answer where the model takes it for far slower here") {
+  const Folder folder;
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const DeviceSpec& ada = device("nvidia-l40s");
+  const Problem problem = gemm(4096, 4096, 4096);
+  const search::Plan plan = plan_of(problem, ada);
+  const search::Candidate& slow = plan.survivors.back();
+  REQUIRE(slow.predicted_us > 2 * plan.default_config().predicted_us);
+  crown(folder.file(), problem, h200, slow.config, 200);
+  const BestConfig best = answer_with(folder.file(), problem, ada);
+  CHECK(best.match == Match::default_config);
+  CHECK(best.config == to_string(plan.default_config().config));
+}
+
 TEST_CASE("winners that came with the program answer where the cache has none") {
   const DeviceSpec& h200 = device("nvidia-h200");
   const Problem problem = gemm(4096, 4096, 4096);

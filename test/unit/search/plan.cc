@@ -61,6 +61,29 @@ TEST_CASE("a problem larger than the device's memory is said to be that") {
   // (60000 x 600000 + 600000 x 600000 + 60000 x 600000) x 2 bytes.
   CHECK(message.find("required 864000000000 bytes") != std::string::npos);
   CHECK(message.find("structure") == std::string::npos);
+  // Of the next one small tiles have too many blocks for a launch as well.
+  const auto cube =
+      make_plan(gemm(1000000, 1000000, 1000000), device_named("nvidia-h200"), gemm_space(), {});
+  REQUIRE_FALSE(cube);
+  INFO(cube.error().message);
+  CHECK(cube.error().message.find("required 6000000000000 bytes") != std::string::npos);
+}
+
+TEST_CASE("where the user's own limits leave nothing, the message says that") {
+  const DeviceSpec& h200 = device_named("nvidia-h200");
+  Limits cap;
+  cap.max_smem = 1000;
+  const auto capped = make_plan(gemm(4096, 4096, 4096), h200, gemm_space(), cap);
+  REQUIRE_FALSE(capped);
+  INFO(capped.error().message);
+  CHECK(capped.error().message.find("structure") == std::string::npos);
+  CHECK(capped.error().message.find("limit 1000 bytes") != std::string::npos);
+  Limits none;
+  none.excludes = {parse_pattern("*", *find_family("gemm")).value()};
+  const auto excluded = make_plan(gemm(4096, 4096, 4096), h200, gemm_space(), none);
+  REQUIRE_FALSE(excluded);
+  INFO(excluded.error().message);
+  CHECK(excluded.error().message.find("were rejected by excluded") != std::string::npos);
 }
 
 TEST_CASE("when nothing fits the message names the rule and the closest miss") {
