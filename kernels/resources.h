@@ -40,6 +40,8 @@ struct ActualResources {
   std::int32_t cluster = 1;
   bool serialised = false;  // ptxas serialised wgmma (C7510 and the like)
 
+  bool spills() const { return spill_store_bytes > 0 || spill_load_bytes > 0; }
+
   friend bool operator==(const ActualResources&, const ActualResources&) = default;
 };
 

@@ -9,6 +9,7 @@
 #include "autotune/cli/manual.h"
 #include "autotune/cli/open_store.h"
 #include "autotune/cli/target_file.h"
+#include "autotune/io/json.h"
 
 namespace autotune::cli {
 namespace {
@@ -110,9 +111,14 @@ int run_parsed(const CLI::App& app, const Options& options, const Streams& strea
   Output output(streams, options.json, options.quiet ? -1 : options.verbose);
   auto writable = check_apart(targets_of(options));
   if (writable) writable = output.check_json();
-  const Expected<int> code =
-      writable ? command->run(options, output) : tl::unexpected(writable.error());
-  return code ? *code : report(streams.err, code.error());
+  if (!writable) return report(streams.err, writable.error());
+  const Expected<int> code = command->run(options, output);
+  if (code) return *code;
+  // No older result may pass for this one's.
+  if (const auto left = output.json(io::ErrorJson{code.error().message}); !left) {
+    report(streams.err, left.error());
+  }
+  return report(streams.err, code.error());
 }
 
 }  // namespace

@@ -42,10 +42,12 @@ class Output {
   // Whether --json names a file that can be written, to be known before hours of work: bad_input.
   Expected<void> check_json() const;
 
-  // Writes the document if --json asks for one. io_failed where the file cannot be written.
+  // Writes the document if --json asks for one, the first that a command has. io_failed where the
+  // file cannot be written.
   template <class Document>
   Expected<void> json(const Document& document) {
-    if (json_.empty()) return {};
+    if (json_.empty() || has_json_) return {};
+    has_json_ = true;
     return write_json(to_json(document));
   }
 
@@ -54,6 +56,7 @@ class Output {
 
   Streams streams_;
   std::string json_;
+  bool has_json_ = false;  // written, or tried to
   int verbosity_;
   std::shared_ptr<spdlog::logger> log_;
 };

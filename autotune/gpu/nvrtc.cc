@@ -107,6 +107,7 @@ std::vector<std::string> options_for(const SourceCode& source) {
   std::vector<std::string> options{fmt::format("--gpu-architecture={}", source.arch)};
   // The report of ptxas costs nothing and changes no code.
   if (is_real(source.arch)) options.push_back("--ptxas-options=-v");
+  if (source.plainly) options.push_back("--ptxas-options=-O1");
   options.insert(options.end(), std::begin(kCompilerOptions), std::end(kCompilerOptions));
   for (const auto& [name, value] : source.definitions) {
     options.push_back(fmt::format("-D{}={}", name, value));
@@ -187,11 +188,20 @@ Nvrtc::Nvrtc(const Api* api, std::string version, std::string file)
 CompiledCode Nvrtc::compile(const SourceCode& source) const {
   const auto start = std::chrono::steady_clock::now();
   CompiledCode out;
+  out.plainly = source.plainly;
   const Program program(*api_, source);
   out.log = program.log();
   if (program.ok()) take_cubin(*api_, program.handle(), source.entry, out);
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return out;
+}
+
+CompiledCode Nvrtc::compile_unchecked(SourceCode source) const {
+  CompiledCode code = compile(source);
+  if (!code.ok || !code.actual.spills()) return code;
+  source.plainly = true;
+  CompiledCode again = compile(source);
+  return again.ok ? again : code;
 }
 
 Expected<std::string> Nvrtc::ptx(SourceCode source) const {

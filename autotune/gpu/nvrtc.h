@@ -17,6 +17,7 @@ struct SourceCode {
   std::string_view entry;  // extern "C"; its resources are read
   std::string_view arch;   // "sm_90a"
   std::span<const Definition> definitions;
+  bool plainly = false;  // ptxas -O1 in place of its -O3
 };
 
 struct CompiledCode {
@@ -24,6 +25,7 @@ struct CompiledCode {
   std::string cubin;       // empty where not ok
   ActualResources actual;  // of the entry
   std::string log;         // the compiler's errors, or ptxas' report
+  bool plainly = false;    // as in SourceCode
   double seconds = 0;
 };
 
@@ -39,6 +41,10 @@ class Nvrtc {
   // A source that does not compile is data, not an error. Any number of threads may compile at
   // once.
   CompiledCode compile(const SourceCode& source) const;
+  // For code whose results nobody checks before it is used: where registers spill, once more and
+  // `plainly`, which spills less. ptxas 13.0 has lost the step of a spilled pointer at -O3
+  // (kernels/gemm/NOTES.md).
+  CompiledCode compile_unchecked(SourceCode source) const;
   // The same up to PTX: what ptxas would be given for that architecture. failed, with the
   // compiler's errors, where it does not compile.
   Expected<std::string> ptx(SourceCode source) const;

@@ -296,6 +296,14 @@ struct DevicesJson {
 };
 std::string to_json(const DevicesJson& document);
 
+// --- any command ---
+
+// What a command leaves that failed before it had a document of its own.
+struct ErrorJson {
+  std::string error;
+};
+std::string to_json(const ErrorJson& document);
+
 // --- cache ---
 
 struct CachePathJson {

@@ -89,6 +89,8 @@ std::string to_json(const DevicesJson& devices) {
                    {"known", array_of<DeviceSpec>(devices.known, json_of)}});
 }
 
+std::string to_json(const ErrorJson& failure) { return document({{"error", failure.error}}); }
+
 std::string to_json(const CachePathJson& cache) {
   return document({{"path", cache.path}, {"exists", cache.exists}});
 }

@@ -17,6 +17,9 @@ std::optional<cache::Store> open(const std::filesystem::path& path, cache::Acces
   return *std::move(store);
 }
 
+// Behind a compiler's name where it compiled `plainly`.
+constexpr const char* kPlainly = " -O1";
+
 cache::CubinKey key_of(const Config& config, const Problem& problem, const DeviceSpec& device) {
   return {source_hash(config, traits_of(problem), device), device.limits.arch, ""};
 }
@@ -32,7 +35,10 @@ std::optional<Code> stored_code(const cache::Store& store, const Config& config,
   for (const std::string& compiler : *compilers) {
     key.compiler = compiler;
     auto found = store.cubin(key);
-    if (found && *found) return Code{key, **std::move(found)};
+    if (!found || !*found) continue;
+    // Left by a search, which did not run it.
+    if ((*found)->actual.spills() && !compiler.ends_with(kPlainly)) continue;
+    return Code{key, **std::move(found)};
   }
   return std::nullopt;
 }
@@ -43,8 +49,8 @@ Expected<Code> compiled_code(const Config& config, const Problem& problem,
   if (!compiler) return tl::unexpected(compiler.error());
   const HostTwin& kernel = *config.kernel;
   const auto definitions = kernel.definitions(config, traits_of(problem), device);
-  gpu::CompiledCode code =
-      (*compiler)->compile({kernel.source(), kernel.entry(), device.limits.arch, definitions});
+  gpu::CompiledCode code = (*compiler)->compile_unchecked(
+      {kernel.source(), kernel.entry(), device.limits.arch, definitions});
   if (!code.ok) {
     return fail(ErrorCode::failed, to_string(config) + " does not compile for " +
                                        device.limits.arch + ": " + code.log);
@@ -54,7 +60,7 @@ Expected<Code> compiled_code(const Config& config, const Problem& problem,
     return fail(ErrorCode::failed, search::describe(*verdict, config, device));
   }
   cache::CubinKey key = key_of(config, problem, device);
-  key.compiler = (*compiler)->version();
+  key.compiler = (*compiler)->version() + (code.plainly ? kPlainly : "");
   return Code{std::move(key), {std::move(code.cubin), code.actual}};
 }
 

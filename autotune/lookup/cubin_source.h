@@ -17,11 +17,12 @@ struct Code {
 };
 
 // What `store` holds for the config, by whichever compiler, the latest stored first. nullopt where
-// there is nothing sound, or where others could have written it.
+// there is nothing sound, nothing that does not spill, or where others could have written it.
 std::optional<Code> stored_code(const cache::Store& store, const Config& config,
                                 const Problem& problem, const DeviceSpec& device);
 
-// Errors: no_compiler (no NVRTC), failed (it does not compile, or not to what was predicted).
+// As Nvrtc::compile_unchecked() has it. Errors: no_compiler (no NVRTC), failed (it does not
+// compile, or not to what was predicted).
 Expected<Code> compiled_code(const Config& config, const Problem& problem,
                              const DeviceSpec& device);
 

@@ -28,10 +28,6 @@ struct Probe {
   Verdict verdict;  // of a reject
 };
 
-bool spills(const ActualResources& actual) {
-  return actual.spill_store_bytes > 0 || actual.spill_load_bytes > 0;
-}
-
 // Rules about the launch as a whole are not in any cubin; they are added up again here.
 std::optional<bool> really_exceeds(const Probe& probe, const Problem& problem,
                                    const DeviceSpec& device) {
@@ -123,7 +119,7 @@ class Audit {
         case Kind::spill:
           if (reply.outcome != Outcome::ok) break;
           ++report_.spill_predicted;
-          if (spills(reply.actual)) ++report_.spill_right;
+          if (reply.actual.spills()) ++report_.spill_right;
           break;
       }
     }
@@ -180,7 +176,7 @@ class Audit {
       ++report_.false_passes;
       find(probe, "survived, but cannot run: " + describe(*verdict, device_));
     }
-    if (spills(reply.actual)) ++report_.spill_missed;
+    if (reply.actual.spills()) ++report_.spill_missed;
     register_errors_.push_back(std::abs(probe.needed.registers - reply.actual.registers));
   }
 

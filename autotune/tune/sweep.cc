@@ -209,8 +209,7 @@ class Run {
     if (*verdict) return Outcome::over_budget;
     if (tools_.options.limits.keep_slow || candidate.config == sweep_.reference) return Outcome::ok;
     if (code.actual.serialised) return Outcome::serialised;
-    const bool spills = code.actual.spill_store_bytes > 0 || code.actual.spill_load_bytes > 0;
-    return spills ? Outcome::spilled : Outcome::ok;
+    return code.actual.spills() ? Outcome::spilled : Outcome::ok;
   }
 
   Expected<void> measure(const Ready& item) {

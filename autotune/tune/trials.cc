@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kDefault = 0;  // the plan's first survivor
 
-bool spills(const ActualResources& actual) {
-  return actual.spill_store_bytes > 0 || actual.spill_load_bytes > 0;
-}
-
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 constexpr std::int64_t kMostFailures = 3;  // of each outcome, that are kept
@@ -96,7 +92,7 @@ Expected<void> Session::judge_code(Item item) {
     trial.outcome = Outcome::over_budget;
     trial.log = describe(*trial.verdict, tools_.device);
   } else if (!tools_.options.limits.keep_slow && item.candidate != kDefault) {
-    if (spills(code.actual)) trial.outcome = Outcome::spilled;
+    if (code.actual.spills()) trial.outcome = Outcome::spilled;
     if (code.actual.serialised) trial.outcome = Outcome::serialised;
   }
   if (trial.outcome != Outcome::ok) {

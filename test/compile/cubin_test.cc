@@ -104,6 +104,21 @@ TEST_CASE("spills of every architecture are read") {
   }
 }
 
+TEST_CASE("what spills is compiled again where nobody checks its results, and nothing else is") {
+  const auto compiler = gpu::nvrtc();
+  REQUIRE(compiler);
+  const std::vector<Definition> plain = {{"CLUSTER", ""}};
+  for (const DeviceSpec* device : test::one_gpu_per_capability()) {
+    const std::string& arch = device->limits.arch;
+    INFO(arch);
+    const auto again = (*compiler)->compile_unchecked({kSpills, "spills", arch, {}});
+    CHECK((again.ok && again.plainly));
+    CHECK(again.cubin != compile(kSpills, "spills", arch).cubin);
+    const auto once = (*compiler)->compile_unchecked({kPlain, "bare", arch, plain});
+    CHECK((once.ok && !once.plainly));
+  }
+}
+
 TEST_CASE("threads without launch bounds are limited by registers alone") {
   constexpr const char* kHungry = R"(
 extern "C" __global__ void hungry(float* p, int n) {

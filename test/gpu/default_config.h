@@ -22,7 +22,7 @@ inline search::Candidate default_config(const Problem& problem, const DeviceSpec
   return *candidate;
 }
 
-// Each code once per process, whoever asks; from any thread.
+// Each code once per process, whoever asks, as a session would compile it; from any thread.
 inline gpu::CompiledCode compile(const Config& config, const Problem& problem,
                                  const DeviceSpec& device) {
   static std::mutex mutex;
@@ -34,8 +34,8 @@ inline gpu::CompiledCode compile(const Config& config, const Problem& problem,
   }
   const auto definitions = config.kernel->definitions(config, traits_of(problem), device);
   gpu::CompiledCode code = (*gpu::nvrtc())
-                               ->compile({config.kernel->source(), config.kernel->entry(),
-                                          device.limits.arch, definitions});
+                               ->compile_unchecked({config.kernel->source(), config.kernel->entry(),
+                                                    device.limits.arch, definitions});
   const std::lock_guard lock(mutex);
   return known.emplace(hash, std::move(code)).first->second;
 }

@@ -292,6 +292,23 @@ TEST_CASE("what a command writes goes to a file each, which is seen before it be
   CHECK(std::filesystem::file_size(file) == 4);
 }
 
+TEST_CASE("a command that fails leaves no older result") {
+  const test::TempFolder folder;
+  const std::string file = folder / "result.json";
+  const std::vector<std::string> problem = {"gemm", "--m",      "64",       "--n",    "64", "--k",
+                                            "64",   "--device", "Tesla T4", "--json", file};
+  std::ofstream(file) << R"({"schema": 1, "of": "an hour ago"})";
+  std::vector<std::string> args = problem;
+  args.insert(args.begin(), "explain");
+  args.insert(args.end(), {"--config", "wgmma:block_m=64"});
+  const Ran ran = test::run(args);
+  CHECK(ran.code == 3);
+  std::ifstream stream(file);
+  const std::string left{std::istreambuf_iterator<char>(stream), {}};
+  CHECK(contains(left, "\"error\": \"wgmma cannot run"));
+  CHECK_FALSE(contains(left, "an hour ago"));
+}
+
 TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own code") {
   check_refused({"plan", "gemm", "--m", "1", "--n", "1", "--k", "1", "--device", "voodoo-3"},
                 "voodoo-3");

@@ -54,6 +54,24 @@ TEST_CASE("code of any compiler serves, the latest stored first") {
   CHECK(found->key.compiler == "nvrtc 12.8");
 }
 
+TEST_CASE("code that spills is taken only where it was compiled plainly") {
+  const Setting setting;
+  auto store = cache::Store::open(setting.file, cache::Access::read_write);
+  REQUIRE(store.has_value());
+  const std::string arch = setting.device.limits.arch;
+  ActualResources spilled;
+  spilled.spill_store_bytes = 8;
+  const auto found = [&] {
+    return lookup::stored_code(*store, setting.config, setting.problem, setting.device);
+  };
+  REQUIRE(store->put_cubin({setting.hash(), arch, "nvrtc 13.0"}, {"a search's", spilled}));
+  CHECK_FALSE(found().has_value());
+  REQUIRE(store->put_cubin({setting.hash(), arch, "nvrtc 13.0 -O1"}, {"plain", spilled}));
+  REQUIRE(store->put_cubin({setting.hash(), arch, "nvrtc 13.1"}, {"a later search's", spilled}));
+  REQUIRE(found().has_value());
+  CHECK(found()->cubin.image == "plain");
+}
+
 TEST_CASE("code for another architecture is not found") {
   const Setting setting;
   setting.fill();
