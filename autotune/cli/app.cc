@@ -114,9 +114,10 @@ int run_parsed(const CLI::App& app, const Options& options, const Streams& strea
   if (!writable) return report(streams.err, writable.error());
   const Expected<int> code = command->run(options, output);
   if (code) return *code;
-  // No older result may pass for this one's.
-  if (const auto left = output.json(io::ErrorJson{code.error().message}); !left) {
-    report(streams.err, left.error());
+  // No older result may pass for this one's; wrong input leaves everything as it was.
+  if (exit_code_of(code.error().code) != kExitBadInput) {
+    const auto left = output.json(io::ErrorJson{code.error().message});
+    if (!left) report(streams.err, left.error());
   }
   return report(streams.err, code.error());
 }
