@@ -36,7 +36,7 @@ std::optional<Code> stored_code(const cache::Store& store, const Config& config,
     key.compiler = compiler;
     auto found = store.cubin(key);
     if (!found || !*found) continue;
-    // Left by a search, which did not run it.
+    // Left by a search, which never ran it: it may be wrong (Nvrtc::compile_unchecked).
     if ((*found)->actual.spills() && !compiler.ends_with(kPlainly)) continue;
     return Code{key, **std::move(found)};
   }

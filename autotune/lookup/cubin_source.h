@@ -16,8 +16,9 @@ struct Code {
   cache::CubinRecord cubin;
 };
 
-// What `store` holds for the config, by whichever compiler, the latest stored first. nullopt where
-// there is nothing sound, nothing that does not spill, or where others could have written it.
+// What `store` holds for the config, by whichever compiler, the latest stored first; code that
+// spills only where compiled_code() made it. nullopt where there is nothing sound, or where others
+// could have written it.
 std::optional<Code> stored_code(const cache::Store& store, const Config& config,
                                 const Problem& problem, const DeviceSpec& device);
 
