@@ -90,6 +90,15 @@ std::string_view name_in_fingerprint(std::string_view fingerprint) {
   return fingerprint.substr(0, fingerprint.rfind(" cc="));
 }
 
+std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms) {
+  constexpr int kAlwaysFits = 2;  // both in one pair of SMs
+  int sms = device.sm_count;
+  if (max_sms > 0) sms = std::min(sms, max_sms);
+  if (cluster <= kAlwaysFits) return sms;
+  if (device.clustered_sms == 0) return std::nullopt;
+  return std::min(sms, std::max(cluster, device.clustered_sms / cluster * cluster));
+}
+
 double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured,
                 bool exact_fp32) {
   const bool curve_known = !device.cold_read_us.empty();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -86,6 +87,10 @@ std::string fingerprint(const DeviceSpec& device);
 
 // The name that such a fingerprint begins with; the whole text where it is none.
 std::string_view name_in_fingerprint(std::string_view fingerprint);
+
+// SMs that clusters of so many blocks reach at once, of at most `max_sms` (0: of all): the groups
+// that a cluster runs in do not divide by every size. nullopt where nobody knows it of this GPU.
+std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms);
 
 // Hardware floor in microseconds for moving `bytes` from cold DRAM and doing `flops` operations of
 // `dtype`, of fp32 on the FFMA units alone where `exact_fp32`; `measured` is set to whether

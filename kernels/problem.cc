@@ -240,14 +240,23 @@ int row_alignment(std::int64_t leading_dimension, DType dtype) {
   return static_cast<int>(at_most_16 & -at_most_16);  // elements have two bytes at least
 }
 
+bool splits_lines(const Problem& problem) {
+  const Served lie = served(problem);
+  const auto within = [&](std::int64_t rows, std::int64_t leading) {
+    return rows > 1 && leading * storage_bytes(problem.dtype) % kL2Line != 0;
+  };
+  return within(a_is_k_major(lie.layout) ? problem.m : problem.k, lie.lda) ||
+         within(b_is_k_major(lie.layout) ? problem.n : problem.k, lie.ldb);
+}
+
 std::string problem_key(const Problem& problem) {
   return fmt::format(
-      "{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}{}",
+      "{} m={} n={} k={} dtype={} out={} layout={} align={}/{}/{} beta={} mode={}{}{}{}",
       problem.family, problem.m, problem.n, problem.k, to_string(problem.dtype),
       to_string(problem.out_dtype), to_string(problem.layout),
       row_alignment(problem.lda, problem.dtype), row_alignment(problem.ldb, problem.dtype),
       row_alignment(problem.ldc, problem.out_dtype), problem.beta == 0.0 ? "0" : "nonzero",
-      to_string(problem.mode), problem.exact_fp32 ? " exact_fp32" : "",
+      to_string(problem.mode), splits_lines(problem) ? " splits_lines" : "", problem.exact_fp32 ? " exact_fp32" : "",
       has_activation(problem) ? fmt::format(" activation={}", to_string(problem.activation)) : "");
 }
 

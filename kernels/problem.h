@@ -73,9 +73,15 @@ Problem as_served(Problem problem);
 // Bytes to which each row of an operand is aligned (16, 8, 4 or 2), its base being 16-byte aligned.
 int row_alignment(std::int64_t leading_dimension, DType dtype);
 
+// Bytes of a line of the L2, on every GPU so far.
+inline constexpr std::int64_t kL2Line = 128;
+// Whether rows of A or of B begin within a line, as they are served.
+bool splits_lines(const Problem& problem);
+
 // "gemm m=4096 n=4096 k=4096 dtype=bf16 out=bf16 layout=tn align=16/16/16 beta=0 mode=cold":
 // everything that decides which configuration is best, for a checked problem. Leading dimensions
 // count by their alignment (bytes of A's, B's and C's rows), beta as "0" or "nonzero". Ends with
+// " splits_lines" where rows do, with
 // " exact_fp32" where that is asked for, and with " activation=silu" where the family is gated.
 std::string problem_key(const Problem& problem);
 

@@ -10,7 +10,8 @@ namespace {
 constexpr std::array<std::string_view, kRuleCount> kRules = {
     "structure",     "excluded", "rows",      "co_residency",    "user_cap",
     "shared_memory", "threads",  "registers", "cluster",         "barriers",
-    "instruction",   "grid",     "memory",    "predicted_spill", "occupancy"};
+    "instruction",   "grid",     "memory",    "predicted_spill", "occupancy",
+    "wide_cluster"};
 
 constexpr std::array<std::string_view, kOutcomeCount> kOutcomes = {
     "pruned",      "compile_failed", "compile_crashed", "spilled", "serialised",
@@ -91,6 +92,12 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
       return fmt::format(
           "would run badly: registers are saved for {} blocks per SM (min_blocks), limit {} ({})",
           verdict.required, verdict.limit, device.name);
+    case Rule::wide_cluster:
+      return fmt::format(
+          "would run badly: {} blocks of a cluster share loads; more than {} gain where rows of A "
+          "or B begin within a line of the L2, on a GPU of which it is known how many SMs such "
+          "clusters reach at once (clustered_sms of its file)",
+          verdict.required, verdict.limit);
   }
   return {};
 }

@@ -28,8 +28,9 @@ enum class Rule : std::uint8_t {
   memory,           // hard: operands and workspace against the device's memory
   predicted_spill,  // quality
   occupancy,        // quality: blocks per SM that registers were saved for and that cannot come
+  wide_cluster,     // quality: more blocks that share loads than gain by it
 };
-inline constexpr int kRuleCount = 15;
+inline constexpr int kRuleCount = 16;
 
 std::string_view to_string(Rule rule);
 std::optional<Rule> parse_rule(std::string_view text);

@@ -94,6 +94,9 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
                         need.wgmma_columns <= kMaxWgmmaColumns;
   const int live_cap = need.role_registers > 0 ? need.role_registers : cap;
   if (compiles && exceeds(Rule::predicted_spill, need.register_demand, live_cap)) return true;
+  if (need.useful_cluster > 0 && exceeds(Rule::wide_cluster, need.cluster, need.useful_cluster)) {
+    return true;
+  }
   if (need.min_blocks <= 1) return false;
   // Registers were capped for min_blocks; if something else keeps them out, that was for nothing.
   const int blocks = blocks_per_sm(arch, need.threads, need.registers, need.smem_bytes,

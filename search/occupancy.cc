@@ -81,13 +81,4 @@ int launch_register_cap(const ArchLimits& limits, int threads, int min_blocks) {
       limits.registers_per_thread, per_thread / kPtxasRegisterStep * kPtxasRegisterStep));
 }
 
-std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms) {
-  constexpr int kAlwaysFits = 2;  // both in one pair of SMs
-  int sms = device.sm_count;
-  if (max_sms > 0) sms = std::min(sms, max_sms);
-  if (cluster <= kAlwaysFits) return sms;
-  if (device.clustered_sms == 0) return std::nullopt;
-  return std::min(sms, std::max(cluster, device.clustered_sms / cluster * cluster));
-}
-
 }  // namespace autotune::search

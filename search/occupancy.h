@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "kernels/device_spec.h"
 
@@ -25,9 +24,5 @@ std::int64_t registers_of_block(const ArchLimits& limits, int threads, int regis
 // with ptxas 13.0: 384 threads 168, 288 threads 168, 416 threads 128, 3 blocks of 160 threads 128,
 // 16 of 64 threads 64.)
 int launch_register_cap(const ArchLimits& limits, int threads, int min_blocks);
-
-// SMs that clusters of so many blocks reach at once, of at most `max_sms` (0: of all): the groups
-// that a cluster runs in do not divide by every size. nullopt where nobody knows it of this GPU.
-std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms);
 
 }  // namespace autotune::search

@@ -68,10 +68,12 @@ std::int64_t grid_of(std::int64_t tiles, std::int64_t blocks, const SplitShape& 
   return std::min(units, clusters) * blocks;
 }
 
-// At most so many blocks; 0: as many as there are tiles.
-std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int max_sms) {
+// At most so many blocks; 0: as many as there are tiles. One for each SM, where it is not known how
+// many of them such clusters reach.
+std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int cluster, int max_sms) {
   if (!persistent) return max_sms;
-  return max_sms > 0 ? std::min(max_sms, device.sm_count) : device.sm_count;
+  const std::optional<int> reached = reached_sms(device, cluster, max_sms);
+  return reached ? *reached : *reached_sms(device, 1, max_sms);
 }
 
 // How an operand's tile lies in memory, in elements: rows that one request asks for, or a tile's
@@ -85,13 +87,12 @@ struct Rows {
 // Lines of the L2 that a row of a tile touches, relative to one that begins on a line. A row begins
 // at any multiple of what the pitch, the step and a line have in common.
 double line_share(const Rows& rows, std::int64_t element) {
-  constexpr std::int64_t kLine = 128;  // bytes, on every GPU so far
   const std::int64_t bytes = rows.length * element;
-  const std::int64_t common = std::gcd(std::gcd(rows.pitch, rows.step) * element, kLine);
+  const std::int64_t common = std::gcd(std::gcd(rows.pitch, rows.step) * element, kL2Line);
   const auto touched = [bytes](std::int64_t step) {
-    return static_cast<double>(bytes + kLine - std::min(step, bytes));
+    return static_cast<double>(bytes + kL2Line - std::min(step, bytes));
   };
-  return touched(common) / touched(kLine);
+  return touched(common) / touched(kL2Line);
 }
 
 std::string upper(std::string_view name) {
@@ -170,7 +171,15 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   r.cluster = shape.blocks() * parts.parts;
   r.cooperative = parts.cooperative;
-  r.grid = grid_of(tiles.all(), r.cluster, parts, most_blocks(persistent(config), device, max_sms));
+  // The L2 answers neighbours that ask for the same lines at once by one read, unless rows begin
+  // within lines. Else SMs that such clusters leave idle cost more than sharing gains.
+  constexpr std::int32_t kPair = 2;
+  const bool known = reached_sms(device, r.cluster, max_sms).has_value();
+  if (shape.blocks() > kPair && !r.cooperative && !(known && splits_lines(asked))) {
+    r.useful_cluster = kPair;
+  }
+  r.grid = grid_of(tiles.all(), r.cluster, parts,
+                   most_blocks(persistent(config), device, r.cluster, max_sms));
   if (parts.groups > 1) {  // every group leaves its sums of whole tiles, in fp32
     r.workspace_bytes = kWorkspaceMarkBytes + tiles.of_blocks() * parts.groups * block_m(config) *
                                                   std::int64_t{block_n(config)} * 4;
@@ -219,8 +228,9 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
 
   const std::int32_t cluster_blocks = shape.blocks() * parts.parts;
   LaunchPlan plan;
-  plan.grid[0] = static_cast<std::uint32_t>(grid_of(
-      tiles.all(), cluster_blocks, parts, most_blocks(persistent(config), device, max_sms)));
+  plan.grid[0] = static_cast<std::uint32_t>(
+      grid_of(tiles.all(), cluster_blocks, parts,
+              most_blocks(persistent(config), device, cluster_blocks, max_sms)));
   plan.block[0] = static_cast<std::uint32_t>(block.threads);
   plan.cluster[0] = static_cast<std::uint32_t>(cluster_blocks);
   plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);

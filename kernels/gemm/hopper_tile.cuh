@@ -32,34 +32,23 @@ struct OperandTile {
   }
 };
 
-// Loads an operand's tile, which `kSharers` blocks of the cluster need: this block's share of the
-// rows, sent to all of the `blocks`, or, where `kAlone`, all of them for itself. Where several
-// matrices share the slabs of a tile, `T` is the part of one of them.
-template <typename T, bool kKMajor, int kSharers = 1, int kSlabPitch = T::kSlabBytes,
-          bool kAlone = false, bool kHinted = false>
+// Loads an operand's tile, of which several matrices may share the slabs: `T` is the part of one of
+// them then. `kShared`: for all of the `blocks` of the cluster.
+template <typename T, bool kKMajor, bool kShared = false, int kSlabPitch = T::kSlabBytes,
+          bool kHinted = false>
 __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map, int first, int k,
-                                             u32 barrier, int share = 0, u16 blocks = 0,
+                                             u32 barrier, u16 blocks = 0,
                                              L2Policy policy = L2Policy::kNormal) {
-  constexpr int kShareRows = T::kRows / kSharers;
-  static_assert(kShareRows % 8 == 0, "shares are whole swizzle groups");
-  const auto load_share = [&](int row) {
 #pragma unroll
-    for (int slab = 0; slab < T::kSlabs; ++slab) {
-      const u32 target = tile + slab * kSlabPitch + row * 128;
-      const int inner = (kKMajor ? k : first) + slab * kSlabElements;
-      const int outer = (kKMajor ? first : k) + row;
-      if constexpr (kSharers == 1 || kAlone) {
-        tma_load<kHinted>(target, map, inner, outer, barrier, policy);
-      } else {
-        tma_load_multicast<kHinted>(target, map, inner, outer, barrier, blocks, policy);
-      }
+  for (int slab = 0; slab < T::kSlabs; ++slab) {
+    const u32 target = tile + slab * kSlabPitch;
+    const int inner = (kKMajor ? k : first) + slab * kSlabElements;
+    const int outer = kKMajor ? first : k;
+    if constexpr (kShared) {
+      tma_load_multicast<kHinted>(target, map, inner, outer, barrier, blocks, policy);
+    } else {
+      tma_load<kHinted>(target, map, inner, outer, barrier, policy);
     }
-  };
-  if constexpr (kAlone) {
-#pragma unroll
-    for (int each = 0; each < kSharers; ++each) load_share(each * kShareRows);
-  } else {
-    load_share(share * kShareRows);
   }
 }
 

@@ -45,12 +45,6 @@ constexpr Constraint kConstraints[] = {
     {"pingpong_pair", "pingpong takes two consumers",
      [](const Values& v, const KernelTraits&) { return v[kPingpong] == 0 || v[kConsumers] == 2; },
      reads_of({kConsumers, kPingpong})},
-    {"cluster_pair",
-     "a cluster has two blocks at most where k is not split: larger ones do not fill a GPU at once",
-     [](const Values& v, const KernelTraits&) {
-       return v[kClusterM] * v[kClusterN] <= 2 || v[kSplitK] > 1;
-     },
-     reads_of({kClusterM, kClusterN, kSplitK})},
     {"split_turns", "consumers of blocks that split k take no turns",
      [](const Values& v, const KernelTraits&) { return v[kSplitK] == 1 || v[kPingpong] == 0; },
      reads_of({kPingpong, kSplitK})},
@@ -60,15 +54,15 @@ constexpr Constraint kConstraints[] = {
     {"slabs", "block_k must be a multiple of 128 bytes",
      [](const Values& v, const KernelTraits& t) { return v[kBlockK] % slab_elements(t) == 0; },
      reads_of({kBlockK})},
-    {"shares_a", "cluster_n must divide the rows of A's tile by eights, 256 at most for each block",
-     [](const Values& v, const KernelTraits& t) { return shares(tile_a(v, t), v[kClusterN]); },
-     reads_of({kBlockM, kBlockK, kClusterN})},
-    {"shares_b", "cluster_m must divide the rows of B's tile by eights, 256 at most for each block",
+    {"box_a", "A's tile must have 256 rows at most, which one copy loads",
+     [](const Values& v, const KernelTraits& t) { return tile_a(v, t).rows <= kMaxBox; },
+     reads_of({kBlockM, kBlockK})},
+    {"box_b", "B's tile must have 256 rows at most, which one copy loads",
      [](const Values& v, const KernelTraits& t) {
        // An instruction wider than 256 columns has a rule of its own.
-       return columns(v, t) > kMaxBox || shares(tile_weights(v, t), v[kClusterM]);
+       return columns(v, t) > kMaxBox || tile_weights(v, t).rows <= kMaxBox;
      },
-     reads_of({kBlockN, kBlockK, kClusterM})},
+     reads_of({kBlockN, kBlockK})},
     {"accumulators",
      "a consumer's tile must leave registers: rows x block_n / 128, twice where gated, at most 256",
      [](const Values& v, const KernelTraits& t) { return accumulators(v, t) <= 256; },
@@ -82,7 +76,7 @@ constexpr Constraint kConstraints[] = {
 constexpr std::int32_t kInstructionRegisters = 26;
 constexpr std::int32_t kConsumerRegisters = 32;
 
-constexpr std::int64_t kMostSwapped = 128;
+constexpr std::int64_t kMostSwapped = 256;
 
 // wgmma_swap is the same on C's transpose: an instruction's 64 rows are columns of C, and its
 // columns, any eights, rows of C. For matrices of few rows.
@@ -272,12 +266,11 @@ class Wgmma final : public GemmTwin {
     WgmmaArgs whole{};
     whole.gemm = args;
     whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
-    std::int64_t rows_a = tile_a(v, traits).rows / v[kClusterN];
-    if (a_is_k_major(problem.layout) && v[kClusterN] == 1) {  // as stage_bytes() expects
+    std::int64_t rows_a = tile_a(v, traits).rows;
+    if (a_is_k_major(problem.layout)) {  // as stage_bytes() expects
       rows_a = loaded_rows(args.m, v[kBlockM]);
     }
-    put_argument<GatedWgmmaArgs>(whole, problem, rows_a,
-                                 tile_weights(v, traits).rows / v[kClusterM], plan);
+    put_argument<GatedWgmmaArgs>(whole, problem, rows_a, tile_weights(v, traits).rows, plan);
     if (traits.align_c != 16) return;  // not stored by the copy engine
     // What one store moves: so many rows of C by columns, of the product 16 by `chunk`.
     const std::int64_t chunk = chunk_columns(v, traits);

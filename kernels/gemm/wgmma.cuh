@@ -9,7 +9,7 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
                                         ClusterPlace place, u32 units, int k_tiles, int consumer) {
   const int warp = int(threadIdx.x / 32 % 4);
   const int first_row = PINGPONG ? 0 : consumer * kConsumerRows;
-  const StageRelease release(place);
+  const StageRelease release;
 #if !STORES_IN_RING
   WarpStores& buffers = shared.stores[consumer * 4 + warp];
 #endif

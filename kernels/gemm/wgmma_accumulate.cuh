@@ -1,21 +1,17 @@
 // A consumer's main loop: the k tiles of one tile of C, as they arrive in the ring.
 
-// Tells every producer that writes to this block's stages that a stage has been read.
+// Tells every block of the cluster that a stage has been read: also those that never load it, so
+// that whoever gets something for a stage's next pass from one loader has been heard by all others
+// before it tells them of that pass. Were only its row and its column told, one of these could take
+// that for the word of a block that is still behind.
 struct StageRelease {
-  int thread;  // of the warpgroup
-  u32 rank;    // that this thread tells
+  u32 thread = threadIdx.x % 128;  // of the warpgroup, and the block that it tells
 
-  __device__ __forceinline__ StageRelease(ClusterPlace place) {
-    thread = int(threadIdx.x % 128);
-    rank = thread < CLUSTER_M
-               ? u32(place.n * CLUSTER_M + thread)
-               : u32((thread - CLUSTER_M + (thread - CLUSTER_M >= place.n)) * CLUSTER_M + place.m);
-  }
   __device__ __forceinline__ void operator()(u64& empty) const {
     if constexpr (kCluster == 1) {
       if (thread == 0) barrier_arrive(shared_address(&empty));
     } else {
-      if (thread < CLUSTER_M + CLUSTER_N - 1) barrier_arrive_at(shared_address(&empty), rank);
+      if (thread < kCluster) barrier_arrive_at(shared_address(&empty), thread);
     }
   }
 };

@@ -25,7 +25,6 @@ enum Index {
 using Values = ParameterValuesArray;
 
 inline constexpr std::int64_t kInstructionM = 64;  // rows of a warpgroup's instruction
-inline constexpr std::int64_t kSwizzleRows = 8;    // rows after which the swizzle repeats
 
 inline std::int64_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
 inline std::int64_t step_k(const KernelTraits& t) { return 32 / element(t); }
@@ -70,11 +69,6 @@ inline SlabTile tile_b(const Values& v, const KernelTraits& t) {
 // The part of B's tile that one matrix of weights fills.
 inline SlabTile tile_weights(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
-}
-
-// Each of `sharers` blocks loads an equal part of the rows, by one copy per slab.
-inline bool shares(const SlabTile& tile, std::int64_t sharers) {
-  return tile.rows % (kSwizzleRows * sharers) == 0 && tile.rows / sharers <= kMaxBox;
 }
 
 // Columns of C that one store moves: half of a row of 128 bytes to all of it, so that few are moved

@@ -3,7 +3,7 @@
 // What arrives for one stage. Rows of A's tile that are not loaded are whatever they were, and so
 // are the product's, which nobody stores.
 __device__ __forceinline__ u32 stage_bytes(const WgmmaArgs& args) {
-  if constexpr (!A_K_MAJOR || CLUSTER_N > 1) return sizeof(Stage);
+  if constexpr (!A_K_MAJOR) return sizeof(Stage);
   return sizeof(Stage) - (BLOCK_M - loaded_rows(args.gemm.m, BLOCK_M)) * 128 * TileA::kSlabs;
 }
 
@@ -27,12 +27,14 @@ __device__ __forceinline__ L2Policies l2_policies(const GemmArgs& gemm) {
 }
 
 // Starts the loads of the k tile that comes at `step` of a tile of C into a stage whose readers are
-// done: this block's share of what its cluster needs, or, where `kAlone`, all that it needs itself.
-// `kHinted`: with the policies.
+// done. `kAlone`: all that this block needs itself; else the blocks of the cluster that share a tile
+// of an operand load it for each other by turns. `kHinted`: with the policies.
 template <bool kAlone, bool kHinted>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
                                            ClusterPlace place, u32 at, const Unit& unit, int step,
                                            L2Policies policies = {}) {
+  constexpr bool kSharesA = CLUSTER_N > 1 && !kAlone;
+  constexpr bool kSharesB = CLUSTER_M > 1 && !kAlone;
   // A's tile is needed by the blocks of this row of the cluster, B's by those of this column.
   u16 row_blocks = 0;
   u16 column_blocks = 0;
@@ -46,15 +48,19 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   Stage& stage = shared.stages[at];
   const int turned = unit.start + step;
   const int k = (unit.first + (turned < unit.count ? turned : turned - unit.count)) * BLOCK_K;
-  load_operand<TileA, A_K_MAJOR, CLUSTER_N, TileA::kSlabBytes, kAlone, kHinted>(
-      shared_address(&stage.a), args.map_a, unit.row, k, full, place.n, row_blocks, policies.a);
-  const u32 tile_b = shared_address(&stage.b);
-  load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone, kHinted>(
-      tile_b, args.map_b, unit.col, k, full, place.m, column_blocks, policies.b);
-  if constexpr (GATED) {
-    load_operand<WeightsTile, B_K_MAJOR, CLUSTER_M, TileB::kSlabBytes, kAlone, kHinted>(
-        tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
-        unit.col, k, full, place.m, column_blocks, policies.b);
+  if (!kSharesA || u32(step) % CLUSTER_N == u32(place.n)) {
+    load_operand<TileA, A_K_MAJOR, kSharesA, TileA::kSlabBytes, kHinted>(
+        shared_address(&stage.a), args.map_a, unit.row, k, full, row_blocks, policies.a);
+  }
+  if (!kSharesB || u32(step) % CLUSTER_M == u32(place.m)) {
+    const u32 tile_b = shared_address(&stage.b);
+    load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(
+        tile_b, args.map_b, unit.col, k, full, column_blocks, policies.b);
+    if constexpr (GATED) {
+      load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(
+          tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
+          unit.col, k, full, column_blocks, policies.b);
+    }
   }
 }
 

@@ -98,7 +98,7 @@ __device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
 #pragma unroll
   for (int s = 0; s < STAGES; ++s) {
     if (s >= kOpening) barrier_init(shared_address(&shared.full[s]), 1);
-    barrier_init(shared_address(&shared.empty[s]), kStageConsumers * (CLUSTER_M + CLUSTER_N - 1));
+    barrier_init(shared_address(&shared.empty[s]), kStageConsumers * kCluster);
   }
   barrier_init(shared_address(&shared.turn[0]), 4);  // a consumer's warps
   barrier_init(shared_address(&shared.turn[1]), 4);

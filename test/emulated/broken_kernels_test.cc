@@ -191,6 +191,16 @@ const std::vector<Broken>& all_broken() {
        2,
        {"  if constexpr (kCluster > 1) cluster_wait();", ""},
        "no barrier was set up"},
+      {"a stage is loaded for others before the last of them has read it",
+       "wgmma:block_m=64,block_n=72,block_k=64,stages=4,consumers=1,pingpong=0,raster=0,swizzle=1,"
+       "cluster_m=2,cluster_n=4,split_k=1",
+       bf16,
+       200,
+       600,
+       328,
+       8,
+       {"kStageConsumers * kCluster", "kStageConsumers * (kCluster - 1)"},
+       "no barrier is between"},
       {"a descriptor keeps the number of the block",
        "wgmma:block_m=64,block_n=128,block_k=64,stages=3,consumers=1,pingpong=0,raster=0,swizzle=1,"
        "cluster_m=1,cluster_n=2,split_k=1",

@@ -51,6 +51,12 @@ inline const std::vector<SmallLaunch>& small_launches() {
        1},
       {tf32, 300, 136, 160, two + "pingpong=0,cluster_m=2,cluster_n=1,split_k=1" + order, 2},
       {tf32, 200, 200, 160, one + "pingpong=0,cluster_m=1,cluster_n=2,split_k=1" + order, 2},
+      {tf32, 300, 136, 164, one + "pingpong=0,cluster_m=4,cluster_n=1,split_k=1" + order, 4},
+      {bf16, 200, 600, 328,
+       "wgmma:block_m=64,block_n=72,block_k=64,stages=4,consumers=1,pingpong=0,cluster_m=2,"
+       "cluster_n=4,split_k=1" +
+           order,
+       8},
       {tf32, 100, 68, 320, one + "pingpong=0,cluster_m=1,cluster_n=1,split_k=4" + order},
       {tf32, 200, 136, 320, two + "pingpong=0,cluster_m=1,cluster_n=2,split_k=3" + order},
       {tf32, 100, 200, 160, one + whole + ",stagger=1" + order, 2},

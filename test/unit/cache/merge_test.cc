@@ -65,7 +65,7 @@ void fill(const fs::path& file, int seed) {
       trial.outcome = Outcome::faulted;
       trial.log = fmt::format("fault of {}", seed);
     }
-    if (i % 2 == 0) trial.problem.lda += 8 * seed;  // the same key, another leading dimension
+    if (i % 2 == 0) trial.problem.lda += 64 * seed;  // the same key, another leading dimension
     REQUIRE(problem_key(trial.problem) == trial.key.problem_key);
     REQUIRE(store.record(trial));
     if (trial.outcome == Outcome::ok) REQUIRE(store.crown({trial, 1.0 * seed, false, 130, 2}));

@@ -228,7 +228,7 @@ TEST_CASE("the second weights reach the kernel: as a pointer, and for wgmma as a
   };
   const TensorMap& gate = *at(pointers.b);
   const TensorMap& up = *at(pointers.up);
-  CHECK((gate.box_outer == 48 && up.box_outer == 48));  // each of two blocks loads half of the rows
+  CHECK((gate.box_outer == 96 && up.box_outer == 96));  // two blocks load them by turns
   CHECK((gate.outer == 2000 && up.outer == 2000 && up.pitch_bytes == gate.pitch_bytes));
   CHECK(up.offset + 128 == plan.params_size);
   CHECK(at(pointers.c)->box_inner == 48);  // 96 columns in two stores

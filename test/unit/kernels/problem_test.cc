@@ -215,6 +215,25 @@ TEST_CASE("row alignment is the largest of 16, 8, 4 and 2 that divides a row") {
   CHECK(row_alignment(1524, DType::tf32) == 16);
 }
 
+TEST_CASE("rows split lines of the L2 where they are no multiple of 128 bytes apart") {
+  const auto splits = [](std::int64_t m, std::int64_t lda, std::int64_t ldb, DType dtype) {
+    Problem problem = square();
+    problem.m = m;
+    problem.k = 1000;
+    problem.dtype = dtype;
+    problem.out_dtype = default_out_dtype(dtype);
+    problem.lda = lda;
+    problem.ldb = ldb;
+    return splits_lines(checked_or_fail(problem));
+  };
+  CHECK(splits(1000, 1000, 1024, DType::bf16));
+  CHECK(splits(1000, 1024, 1000, DType::bf16));
+  CHECK(splits(1000, 1056, 1024, DType::bf16));
+  CHECK_FALSE(splits(1000, 1024, 1088, DType::bf16));
+  CHECK_FALSE(splits(1000, 1024, 1056, DType::tf32));
+  CHECK_FALSE(splits(1, 1000, 1024, DType::bf16));  // a single row begins where A does
+}
+
 TEST_CASE("the key holds what decides the best config, and only that") {
   const Problem problem = checked_or_fail(square());
   CHECK(problem_key(problem) ==
@@ -228,6 +247,9 @@ TEST_CASE("the key holds what decides the best config, and only that") {
   CHECK(key_with([](Problem& p) { p.lda = 8192; }) == key);
   CHECK(key_with([](Problem& p) { p.alpha = 2; }) == key);
   CHECK(key_with([](Problem& p) { p.lda = 4097; }) != key);
+  CHECK(key_with([](Problem& p) { p.lda = 4104; }) == key + " splits_lines");
+  CHECK(key_with([](Problem& p) { p.ldb = 4128; }) == key + " splits_lines");
+  CHECK(key_with([](Problem& p) { p.ldc = 4104; }) == key);
   CHECK(key_with([](Problem& p) { p.beta = 1; }) != key);
   CHECK(key_with([](Problem& p) { p.beta = 1; }) == key_with([](Problem& p) { p.beta = -2; }));
   CHECK(key_with([](Problem& p) { p.out_dtype = DType::fp32; }) != key);

@@ -27,9 +27,9 @@ TEST_CASE("wgmma hands the copy engine each operand as it lies, in boxes of 128 
   CHECK(a.address == 1 << 20);
   CHECK((a.inner == 512 && a.outer == 1000 && a.pitch_bytes == 1024));
   CHECK((a.box_inner == 64 && a.box_outer == 128 && a.swizzle_bytes == 128));
-  const TensorMap& b = plan.maps[1];  // contiguous along n; the two blocks load half of k each
+  const TensorMap& b = plan.maps[1];  // contiguous along n; the two blocks load it by turns
   CHECK((b.inner == 2000 && b.outer == 512 && b.pitch_bytes == 4096));
-  CHECK((b.box_inner == 64 && b.box_outer == 32 && b.swizzle_bytes == 128));
+  CHECK((b.box_inner == 64 && b.box_outer == 64 && b.swizzle_bytes == 128));
   const TensorMap& c = plan.maps[2];
   CHECK((c.inner == 2000 && c.outer == 1000 && c.pitch_bytes == 4000));
   CHECK((c.box_inner == 64 && c.box_outer == 16 && c.swizzle_bytes == 128));
@@ -131,7 +131,7 @@ TEST_CASE("wgmma's boxes have no more rows of A than there are, by eights") {
   CHECK(rows(121, "") == 128);
   CHECK(rows(1000, "") == 128);
   CHECK(rows(20, ",cluster_m=2") == 24);
-  CHECK(rows(20, ",cluster_n=2") == 64);  // halves of a tile's rows
+  CHECK(rows(20, ",cluster_n=2") == 24);
 }
 
 TEST_CASE("wgmma stores C in few pieces of a row, and each element once where C is read") {
@@ -185,6 +185,9 @@ TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that T
   DeviceSpec odd;
   odd.sm_count = 131;
   CHECK(config.kernel->resources(config_of("wgmma:cluster_n=2"), large, odd, 0).grid == 130);
+  odd.clustered_sms = 120;
+  CHECK(config.kernel->resources(config_of("wgmma:cluster_m=2,cluster_n=4"), large, odd, 0).grid ==
+        120);
   large.n = large.ldc = 8190;
   CHECK(plan_of(config, large).map_count == 2);
   large.ldc = 8192;

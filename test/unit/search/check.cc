@@ -134,6 +134,26 @@ TEST_CASE("blocks that wait for each other are as many as run at once, one on ea
         "known of NVIDIA H200 (clustered_sms of its file)");
 }
 
+TEST_CASE("clusters of more than two blocks are for rows that split lines") {
+  const Config config = *parse_config(
+      "wgmma:block_m=64,block_n=144,stages=6,consumers=1,cluster_m=4", *find_family("gemm"));
+  const auto verdict = [&](std::int64_t k, const DeviceSpec& device, bool keep_slow = false) {
+    Problem problem;
+    problem.m = problem.n = 1000;
+    problem.k = k;
+    problem = *checked(problem);
+    Limits limits;
+    limits.keep_slow = keep_slow;
+    return check(config, problem, traits_of(problem), device, limits, nullptr);
+  };
+  CHECK_FALSE(verdict(1000, h200()));
+  CHECK(verdict(1024, h200()) == Verdict{Rule::wide_cluster, 4, 2});
+  CHECK_FALSE(verdict(1024, h200(), true));
+  DeviceSpec unknown = h200();
+  unknown.clustered_sms = 0;
+  CHECK(verdict(1000, unknown) == Verdict{Rule::wide_cluster, 4, 2});
+}
+
 TEST_CASE("a rejected config counts under its first rule, and explain sees all of them") {
   const Config bad =
       fake_config({{"threads", 1050}, {"smem", 526336}, {"barriers", 20}, {"demand", 40}});
