@@ -256,7 +256,8 @@ std::string problem_key(const Problem& problem) {
       to_string(problem.out_dtype), to_string(problem.layout),
       row_alignment(problem.lda, problem.dtype), row_alignment(problem.ldb, problem.dtype),
       row_alignment(problem.ldc, problem.out_dtype), problem.beta == 0.0 ? "0" : "nonzero",
-      to_string(problem.mode), splits_lines(problem) ? " splits_lines" : "", problem.exact_fp32 ? " exact_fp32" : "",
+      to_string(problem.mode), splits_lines(problem) ? " splits_lines" : "",
+      problem.exact_fp32 ? " exact_fp32" : "",
       has_activation(problem) ? fmt::format(" activation={}", to_string(problem.activation)) : "");
 }
 

@@ -24,9 +24,9 @@ struct Resources {
   // Registers per thread without which the code cannot be compiled at all. ptxas 13.0 spills rather
   // than fail, down to 24; an instruction whose operands must be in registers needs more.
   std::int32_t min_registers = 24;
-  std::int32_t wgmma_columns = 0;  // of one warpgroup matrix instruction; 0: it uses none
+  std::int32_t wgmma_columns = 0;   // of one warpgroup matrix instruction; 0: it uses none
   std::int32_t useful_cluster = 0;  // blocks of a cluster that gain by it at most; 0: any number
-  bool cooperative = false;        // blocks wait for each other: the whole grid must run at once
+  bool cooperative = false;         // blocks wait for each other: the whole grid must run at once
 };
 
 // Read from a cubin (ELF attributes) and the compiler's log.

@@ -8,10 +8,9 @@ namespace autotune {
 namespace {
 
 constexpr std::array<std::string_view, kRuleCount> kRules = {
-    "structure",     "excluded", "rows",      "co_residency",    "user_cap",
-    "shared_memory", "threads",  "registers", "cluster",         "barriers",
-    "instruction",   "grid",     "memory",    "predicted_spill", "occupancy",
-    "wide_cluster"};
+    "structure", "excluded",        "rows",      "co_residency", "user_cap",    "shared_memory",
+    "threads",   "registers",       "cluster",   "barriers",     "instruction", "grid",
+    "memory",    "predicted_spill", "occupancy", "wide_cluster"};
 
 constexpr std::array<std::string_view, kOutcomeCount> kOutcomes = {
     "pruned",      "compile_failed", "compile_crashed", "spilled", "serialised",

@@ -27,8 +27,8 @@ __device__ __forceinline__ L2Policies l2_policies(const GemmArgs& gemm) {
 }
 
 // Starts the loads of the k tile that comes at `step` of a tile of C into a stage whose readers are
-// done. `kAlone`: all that this block needs itself; else the blocks of the cluster that share a tile
-// of an operand load it for each other by turns. `kHinted`: with the policies.
+// done. `kAlone`: all that this block needs itself; else the blocks of the cluster that share a
+// tile of an operand load it for each other by turns. `kHinted`: with the policies.
 template <bool kAlone, bool kHinted>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
                                            ClusterPlace place, u32 at, const Unit& unit, int step,
