@@ -166,7 +166,7 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
   r.min_registers = block.min_registers;
   r.wgmma_columns = block.wgmma_columns;
   r.barriers = block.barriers;
-  r.most_rows = block.most_rows;
+  r.most_rows = served_rows(config, asked);
   const Tiles tiles = tiles_of(config, shape, problem);
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   r.cluster = shape.blocks() * parts.parts;

@@ -32,7 +32,6 @@ struct BlockNeeds {
   std::int32_t min_registers = Resources{}.min_registers;
   std::int32_t wgmma_columns = 0;
   std::int32_t barriers = 1;
-  std::int64_t most_rows = 0;
 };
 
 // Empty where mma.sync multiplies this type on the device, else why not.
@@ -86,6 +85,8 @@ class GemmTwin : public HostTwin {
   // The product whose tiles these are: `problem`, or its transpose.
   Problem product_of(Problem problem) const;
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
+  // Rows of C that the config serves at most; 0: any number.
+  virtual std::int64_t served_rows(const Config&, const Problem&) const { return 0; }
   virtual ClusterShape cluster(const Config&) const { return {}; }
   // True where tiles are of C's transpose, which B's transpose and A's make: its rows are columns
   // of C.

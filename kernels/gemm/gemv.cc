@@ -186,10 +186,12 @@ class Gemv final : public GemmTwin {
  protected:
   BlockNeeds needs(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
-    BlockNeeds block{smem_bytes(v), threads_of(v), v[kMinBlocks], estimate(v, traits),
-                     live(v, traits)};
-    block.most_rows = several_tiles_m(v, traits) ? kMostRows : v[kBlockM];
-    return block;
+    return {smem_bytes(v), threads_of(v), v[kMinBlocks], estimate(v, traits), live(v, traits)};
+  }
+
+  std::int64_t served_rows(const Config& config, const Problem& problem) const override {
+    return several_tiles_m(config.values, traits_of(problem)) ? kMostRows
+                                                              : config.values[kBlockM];
   }
 
   std::vector<Definition> layout_definitions(const Config& config,

@@ -76,10 +76,8 @@ constexpr Constraint kConstraints[] = {
 constexpr std::int32_t kInstructionRegisters = 26;
 constexpr std::int32_t kConsumerRegisters = 32;
 
-constexpr std::int64_t kMostSwapped = 256;
-
 // wgmma_swap is the same on C's transpose: an instruction's 64 rows are columns of C, and its
-// columns, any eights, rows of C. For matrices of few rows.
+// columns, any eights, rows of C. For matrices of few rows, and for those that no 64 divide.
 class Wgmma final : public GemmTwin {
  public:
   explicit Wgmma(bool transposes) : transposes_(transposes) {}
@@ -103,11 +101,6 @@ class Wgmma final : public GemmTwin {
       if (storage_bytes(traits.out_dtype) != 2) return "stores C in 16-bit types only";
     }
     return not_loadable(traits);
-  }
-
-  // More rows fill an instruction as well the other way.
-  std::int64_t most_rows(const KernelTraits&) const override {
-    return transposes_ ? kMostSwapped : 0;
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
@@ -182,7 +175,6 @@ class Wgmma final : public GemmTwin {
       needs.role_registers = roles.consumer;
     }
     needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
-    needs.most_rows = most_rows(traits);
     needs.wgmma_columns = columns(v, traits);
     // The cluster's own takes their place, but where consumers meet: to add up parts in the
     // workspace, or before they store through a stage.
@@ -190,6 +182,15 @@ class Wgmma final : public GemmTwin {
     const bool consumers_meet = in_workspace || layout_of(v, traits).stores_in_ring;
     if (!consumers_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     return needs;
+  }
+
+  // Of wgmma_swap few, which gain by the order of the operands alone, but where tiles of 128 do not
+  // divide them and wgmma has no tile of as many rows and columns of C.
+  std::int64_t served_rows(const Config& config, const Problem& problem) const override {
+    constexpr std::int64_t kFewRows = 256;
+    constexpr std::int64_t kTallTile = 2 * kInstructionM;
+    const bool mirrored = config.values[kBlockN] % kInstructionM == 0;
+    return transposes_ && (mirrored || problem.m % kTallTile == 0) ? kFewRows : 0;
   }
 
   std::int32_t stagger(const Config& config) const override { return config.values[kStagger]; }

@@ -25,6 +25,9 @@ inline std::vector<std::pair<Problem, Config>> swapped_products() {
       "split_k=1",
       "block_m=64,block_n=40,block_k=64,stages=3,consumers=1,pingpong=0,cluster_m=4,cluster_n=1,"
       "split_k=1",
+      "block_m=192,block_n=72,block_k=64,stages=3,consumers=3" + alone,
+      "block_m=128,block_n=40,block_k=64,stages=3,consumers=2,pingpong=1,cluster_m=2,cluster_n=2,"
+      "split_k=1",
       "block_m=64,block_n=32,block_k=64,stages=3,consumers=1,pingpong=0,cluster_m=1,cluster_n=1,"
       "split_k=4",
       "block_m=64,block_n=32,block_k=64,stages=3,consumers=1,pingpong=0,cluster_m=2,cluster_n=1,"

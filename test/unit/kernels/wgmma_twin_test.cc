@@ -99,6 +99,17 @@ TEST_CASE("one row of A is handed over as K-major, whatever its layout is called
         config.kernel->work(config, as_tt(problem), device).load_bytes_per_k_tile);
 }
 
+TEST_CASE("wgmma_swap serves few rows, and more where its tiles cut them as no other's do") {
+  const auto most = [](std::int64_t m, int block_n) {
+    const Config config = config_of("wgmma_swap:block_m=128,block_n=" + std::to_string(block_n));
+    return config.kernel->resources(config, product(m, 2048), {}, 0).most_rows;
+  };
+  CHECK(most(600, 200) == 0);
+  CHECK(most(320, 160) == 0);
+  CHECK(most(600, 192) == 256);
+  CHECK(most(1024, 200) == 256);
+}
+
 TEST_CASE("wgmma's tiles begin at a power of two of k tiles") {
   const auto starts = [](const std::string& config, std::int64_t m, std::int64_t k) {
     Problem problem = product(m, 14336);
