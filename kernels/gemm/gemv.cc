@@ -190,8 +190,7 @@ class Gemv final : public GemmTwin {
   }
 
   std::int64_t served_rows(const Config& config, const Problem& problem) const override {
-    return several_tiles_m(config.values, traits_of(problem)) ? kMostRows
-                                                              : config.values[kBlockM];
+    return several_tiles_m(config.values, traits_of(problem)) ? kMostRows : config.values[kBlockM];
   }
 
   std::vector<Definition> layout_definitions(const Config& config,
