@@ -77,7 +77,7 @@ constexpr std::int32_t kInstructionRegisters = 26;
 constexpr std::int32_t kConsumerRegisters = 32;
 
 // wgmma_swap is the same on C's transpose: an instruction's 64 rows are columns of C, and its
-// columns, any eights, rows of C. For matrices of few rows, and for those that no 64 divide.
+// columns, any eights, rows of C. For few rows, and for numbers of them that tiles do not divide.
 class Wgmma final : public GemmTwin {
  public:
   explicit Wgmma(bool transposes) : transposes_(transposes) {}
