@@ -19,6 +19,7 @@
 #include "autotune/io/json.h"
 #include "autotune/io/load.h"
 #include "autotune/io/tuned_text.h"
+#include "autotune/lookup/guess.h"
 #include "kernels/kernel.h"
 #include "kernels/sha256.h"
 #include "kernels/stages.h"
@@ -113,14 +114,14 @@ std::string names_of(const std::map<std::string, io::TunedFile>& files) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// A file's winners as those of one run on its GPU.
+// A file's winners as those of one run on its GPU, but for configs that cannot run there.
 struct Import {
   std::string uid;
   cache::RunInfo info;
   std::vector<cache::WinnerRecord> winners;
 };
 
-Expected<Import> read_import(const std::string& file) {
+Expected<Import> read_import(const std::string& file, Output& output) {
   const auto text = io::read_file(file);
   if (!text) return tl::unexpected(text.error());
   const auto tuned = io::parse_tuned(*text, file);
@@ -141,8 +142,14 @@ Expected<Import> read_import(const std::string& file) {
                  ""};
   import.uid = sha256_hex(import.info.options + *text);
   for (const io::TunedEntry& entry : tuned->entries) {
-    const auto config = parse_config(entry.config, *find_family(entry.problem.family));
-    if (!config) return tl::unexpected(config.error());
+    const auto config = lookup::usable(entry.config, entry.problem, *device, {}, true);
+    if (!config) {
+      output.warn(
+          fmt::format("{}: {}: left out, for this version has no such config that runs "
+                      "there ('autotune explain' says why): {}",
+                      file, describe(entry.problem), entry.config));
+      continue;
+    }
     cache::TrialRecord trial;
     trial.problem = entry.problem;
     trial.key = {problem_key(entry.problem), fingerprint(*device), entry.config,
@@ -270,7 +277,7 @@ Expected<int> import_winners(const Options& options, Output& output) {
   // All are read before the first is written.
   std::vector<Import> imports;
   for (const std::string& file : options.arguments) {
-    auto import = read_import(file);
+    auto import = read_import(file, output);
     if (!import) return tl::unexpected(import.error());
     imports.push_back(*std::move(import));
   }

@@ -242,6 +242,20 @@ TEST_CASE("a file that cannot be imported changes nothing and is named with its 
   CHECK(run({"cache", "import", folder.path().string(), "--cache", folder / "a.db"}).code == 2);
 }
 
+TEST_CASE("a config that cannot run is named and not imported") {
+  const TempFolder folder;
+  const std::string problem = "  - {family: gemm, m: 64, n: 64, k: 64, median_us: 1, config: '";
+  std::ofstream(folder / "odd.yaml")
+      << "device: NVIDIA H200\nwinners:\n"
+      << "  - {family: gemm, m: 128, n: 64, k: 64, median_us: 1, config: mma}\n"
+      << problem << "mma:block_m=60'}\n";
+  const auto ran = run({"cache", "import", folder / "odd.yaml", "--cache", folder / "a.db"});
+  CHECK(ran.code == 0);
+  CHECK(contains(ran.err, "64x64x64 bf16 tn: left out"));
+  CHECK(contains(ran.err, "mma:block_m=60"));
+  CHECK(contains(ran.out, "1 winner"));
+}
+
 TEST_CASE("each action of cache takes what it says and nothing else") {
   const TempFolder folder;
   const std::string file = folder / "a.db";
