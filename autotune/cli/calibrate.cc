@@ -60,6 +60,10 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
                 "--exclude-problem names no problem of the data; give whole words of a problem's "
                 "key, e.g. 'm=4096 n=4096'");
   }
+  if (!data.excluded.empty() && data.fitted.empty()) {
+    return fail(ErrorCode::bad_input,
+                "--exclude-problem excludes all problems of the data: nothing is left to fit to");
+  }
   return data;
 }
 

@@ -98,6 +98,11 @@ Expected<DeviceSpec> device_of(const Options& options, const std::vector<io::Swe
     const auto rows = tune::observations_of(sweeps[i]);
     others.insert(others.end(), rows.begin(), rows.end());
   }
+  if (others.empty()) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--fit-others: the data has no other problem of {} to fit to",
+                            sweeps[index].device));
+  }
   const auto model = search::FitData(others, device->spec).fit();
   if (!model) return fail(model.error().code, "--fit-others: " + model.error().message);
   device->spec.model = *model;

@@ -102,6 +102,7 @@ TEST_CASE("calibrate without usable data says what to do") {
   refused({}, "--data is missing");
   refused({"--data", "/no/such/file.json"}, "/no/such/file.json");
   refused({"--data", kData + "tune_gemm.json", "--exclude-problem", "m=17"}, "--exclude-problem");
+  refused({"--data", kData + "tune_gemm.json", "--exclude-problem", "gemm"}, "excludes all");
   { const cache::Store empty = test::open_store(folder); }
   refused({"--data", (folder.path() / "cache.db").string()}, "autotune tune");
   const Ran other =

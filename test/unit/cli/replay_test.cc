@@ -119,7 +119,7 @@ TEST_CASE("replay fits the model to the other problems where that is asked for")
                                          "--strategy", "exhaustive", "--fit-others"};
   const auto alone = test::run(args);
   CHECK(alone.code == 2);
-  CHECK(contains(alone.err, "--fit-others"));
+  CHECK(contains(alone.err, "--fit-others: the data has no other problem"));
   write_sweep(folder, 1024);
   CHECK(test::run(args).code == 0);
 }
