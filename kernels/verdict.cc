@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/device_spec.h"
+#include "kernels/problem.h"
 
 namespace autotune {
 namespace {
@@ -93,10 +94,11 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
           verdict.required, verdict.limit, device.name);
     case Rule::wide_cluster:
       return fmt::format(
-          "would run badly: {} blocks of a cluster share loads; more than {} gain where rows of A "
-          "or B begin within a line of the L2, on a GPU of which it is known how many SMs such "
-          "clusters reach at once (clustered_sms of its file)",
-          verdict.required, verdict.limit);
+          "would run badly: a cluster of {} blocks shares loads, limit {} (more gain only where "
+          "rows of A or B begin within a line of {} bytes, and clustered_sms in the file of {} "
+          "says "
+          "how many SMs they reach)",
+          verdict.required, verdict.limit, kL2Line, device.name);
   }
   return {};
 }

@@ -171,8 +171,8 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   r.cluster = shape.blocks() * parts.parts;
   r.cooperative = parts.cooperative;
-  // The L2 answers neighbours that ask for the same lines at once by one read, unless rows begin
-  // within lines. Else SMs that such clusters leave idle cost more than sharing gains.
+  // Only where rows begin within lines larger clusters were faster (NOTES.md, "clusters of four and
+  // eight"): elsewhere the SMs that they leave idle cost more than sharing gains.
   constexpr std::int32_t kPair = 2;
   const bool known = reached_sms(device, r.cluster, max_sms).has_value();
   if (shape.blocks() > kPair && !r.cooperative && !(known && splits_lines(asked))) {

@@ -184,10 +184,10 @@ class Wgmma final : public GemmTwin {
     return needs;
   }
 
-  // Of wgmma_swap few, which gain by the order of the operands alone, but where tiles of 128 do not
-  // divide them and wgmma has no tile of as many rows and columns of C.
+  // wgmma_swap is for more than a few rows only where its tiles cut them as none of wgmma's do: by
+  // eights that are no multiple of 64, where tiles of 128 leave a rest.
   std::int64_t served_rows(const Config& config, const Problem& problem) const override {
-    constexpr std::int64_t kFewRows = 256;
+    constexpr std::int64_t kFewRows = 256;  // up to which it won with any tile (NOTES.md)
     constexpr std::int64_t kTallTile = 2 * kInstructionM;
     const bool mirrored = config.values[kBlockN] % kInstructionM == 0;
     return transposes_ && (mirrored || problem.m % kTallTile == 0) ? kFewRows : 0;
