@@ -91,12 +91,16 @@ std::string_view name_in_fingerprint(std::string_view fingerprint) {
 }
 
 std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms) {
-  constexpr int kAlwaysFits = 2;  // both in one pair of SMs
   int sms = device.sm_count;
   if (max_sms > 0) sms = std::min(sms, max_sms);
-  if (cluster <= kAlwaysFits) return sms;
+  if (cluster <= kPairCluster) return sms;
   if (device.clustered_sms == 0) return std::nullopt;
   return std::min(sms, std::max(cluster, device.clustered_sms / cluster * cluster));
+}
+
+int presumed_sms(const DeviceSpec& device, int cluster, int max_sms) {
+  const std::optional<int> reached = reached_sms(device, cluster, max_sms);
+  return reached ? *reached : *reached_sms(device, 1, max_sms);
 }
 
 double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured,

@@ -88,9 +88,14 @@ std::string fingerprint(const DeviceSpec& device);
 // The name that such a fingerprint begins with; the whole text where it is none.
 std::string_view name_in_fingerprint(std::string_view fingerprint);
 
+// The largest cluster that fits wherever one SM is free beside another: a pair of SMs.
+inline constexpr int kPairCluster = 2;
+
 // SMs that clusters of so many blocks reach at once, of at most `max_sms` (0: of all): the groups
 // that a cluster runs in do not divide by every size. nullopt where nobody knows it of this GPU.
 std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms);
+// The same, and all of them where nobody knows.
+int presumed_sms(const DeviceSpec& device, int cluster, int max_sms);
 
 // Hardware floor in microseconds for moving `bytes` from cold DRAM and doing `flops` operations of
 // `dtype`, of fp32 on the FFMA units alone where `exact_fp32`; `measured` is set to whether

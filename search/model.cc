@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <optional>
 
 #include "search/occupancy.h"
 
@@ -81,12 +80,10 @@ double peak_tflops(const DeviceSpec& device, DType dtype, const Work& work, cons
 Machine machine_of(const DeviceSpec& device, DType dtype, const Work& work, const Style& style,
                    int cluster, int max_sms) {
   const double all_sms = std::max(1, device.sm_count);
-  std::optional<int> reached = reached_sms(device, cluster, max_sms);
-  if (!reached) reached = reached_sms(device, 1, max_sms);  // nobody knows it of larger clusters
   const double clocks_per_us = device.boost_mhz > 0 ? device.boost_mhz : 1000;
   const double tflops = peak_tflops(device, dtype, work, style);
   const double gb_per_s = device.dram_gb_per_s > 0 ? device.dram_gb_per_s : 100;
-  return {std::max<double>(1, *reached), clocks_per_us,
+  return {std::max<double>(1, presumed_sms(device, cluster, max_sms)), clocks_per_us,
           (tflops > 0 ? tflops : kUnknownTflops) * 1e6 / all_sms / clocks_per_us,
           gb_per_s * 1e3 * device.model.dram_share / clocks_per_us};
 }

@@ -107,7 +107,7 @@ std::vector<std::string> options_for(const SourceCode& source) {
   std::vector<std::string> options{fmt::format("--gpu-architecture={}", source.arch)};
   // The report of ptxas costs nothing and changes no code.
   if (is_real(source.arch)) options.push_back("--ptxas-options=-v");
-  if (source.plainly) options.push_back("--ptxas-options=-O1");
+  if (source.plainly) options.push_back(fmt::format("--ptxas-options={}", kPlainLevel));
   options.insert(options.end(), std::begin(kCompilerOptions), std::end(kCompilerOptions));
   for (const auto& [name, value] : source.definitions) {
     options.push_back(fmt::format("-D{}={}", name, value));

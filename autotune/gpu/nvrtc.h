@@ -12,12 +12,15 @@
 
 namespace autotune::gpu {
 
+// What ptxas is told where it is to compile `plainly`, in place of its own -O3.
+inline constexpr std::string_view kPlainLevel = "-O1";
+
 struct SourceCode {
   std::string_view text;   // self-contained: there is no include path
   std::string_view entry;  // extern "C"; its resources are read
   std::string_view arch;   // "sm_90a"
   std::span<const Definition> definitions;
-  bool plainly = false;  // ptxas -O1 in place of its -O3
+  bool plainly = false;  // ptxas at kPlainLevel
 };
 
 struct CompiledCode {

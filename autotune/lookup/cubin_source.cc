@@ -1,5 +1,7 @@
 #include "autotune/lookup/cubin_source.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "autotune/gpu/nvrtc.h"
@@ -17,8 +19,8 @@ std::optional<cache::Store> open(const std::filesystem::path& path, cache::Acces
   return *std::move(store);
 }
 
-// Behind a compiler's name where it compiled `plainly`.
-constexpr const char* kPlainly = " -O1";
+// A compiler's name ends so where it compiled `plainly`.
+const std::string kPlainly = fmt::format(" {}", gpu::kPlainLevel);
 
 cache::CubinKey key_of(const Config& config, const Problem& problem, const DeviceSpec& device) {
   return {source_hash(config, traits_of(problem), device), device.limits.arch, ""};
@@ -60,7 +62,7 @@ Expected<Code> compiled_code(const Config& config, const Problem& problem,
     return fail(ErrorCode::failed, search::describe(*verdict, config, device));
   }
   cache::CubinKey key = key_of(config, problem, device);
-  key.compiler = (*compiler)->version() + (code.plainly ? kPlainly : "");
+  key.compiler = (*compiler)->version() + (code.plainly ? kPlainly : std::string());
   return Code{std::move(key), {std::move(code.cubin), code.actual}};
 }
 

@@ -68,12 +68,9 @@ std::int64_t grid_of(std::int64_t tiles, std::int64_t blocks, const SplitShape& 
   return std::min(units, clusters) * blocks;
 }
 
-// At most so many blocks; 0: as many as there are tiles. One for each SM, where it is not known how
-// many of them such clusters reach.
-std::int64_t most_blocks(bool persistent, const DeviceSpec& device, int cluster, int max_sms) {
-  if (!persistent) return max_sms;
-  const std::optional<int> reached = reached_sms(device, cluster, max_sms);
-  return reached ? *reached : *reached_sms(device, 1, max_sms);
+// At most so many blocks; 0: as many as there are tiles.
+int most_blocks(bool persistent, const DeviceSpec& device, int cluster, int max_sms) {
+  return persistent ? presumed_sms(device, cluster, max_sms) : max_sms;
 }
 
 // How an operand's tile lies in memory, in elements: rows that one request asks for, or a tile's
@@ -173,10 +170,9 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
   r.cooperative = parts.cooperative;
   // Only where rows begin within lines larger clusters were faster (NOTES.md, "clusters of four and
   // eight"): elsewhere the SMs that they leave idle cost more than sharing gains.
-  constexpr std::int32_t kPair = 2;
   const bool known = reached_sms(device, r.cluster, max_sms).has_value();
-  if (shape.blocks() > kPair && !r.cooperative && !(known && splits_lines(asked))) {
-    r.useful_cluster = kPair;
+  if (shape.blocks() > kPairCluster && !r.cooperative && !(known && splits_lines(asked))) {
+    r.useful_cluster = kPairCluster;
   }
   r.grid = grid_of(tiles.all(), r.cluster, parts,
                    most_blocks(persistent(config), device, r.cluster, max_sms));

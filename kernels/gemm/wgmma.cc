@@ -184,13 +184,15 @@ class Wgmma final : public GemmTwin {
     return needs;
   }
 
-  // wgmma_swap is for more than a few rows only where its tiles cut them as none of wgmma's do: by
-  // eights that are no multiple of 64, where tiles of 128 leave a rest.
+  // wgmma_swap is for more than a few rows only where it cuts C into fewer tiles than wgmma does by
+  // tiles of the same size.
   std::int64_t served_rows(const Config& config, const Problem& problem) const override {
     constexpr std::int64_t kFewRows = 256;  // up to which it won with any tile (NOTES.md)
-    constexpr std::int64_t kTallTile = 2 * kInstructionM;
-    const bool mirrored = config.values[kBlockN] % kInstructionM == 0;
-    return transposes_ && (mirrored || problem.m % kTallTile == 0) ? kFewRows : 0;
+    const std::int64_t columns = config.values[kBlockM];
+    const std::int64_t rows = config.values[kBlockN];
+    const bool fewer = ceil_div(problem.m, rows) * ceil_div(problem.n, columns) <
+                       ceil_div(problem.m, columns) * ceil_div(problem.n, rows);
+    return transposes_ && !fewer ? kFewRows : 0;
   }
 
   std::int32_t stagger(const Config& config) const override { return config.values[kStagger]; }
@@ -274,7 +276,7 @@ class Wgmma final : public GemmTwin {
     put_argument<GatedWgmmaArgs>(whole, problem, rows_a, tile_weights(v, traits).rows, plan);
     if (traits.align_c != 16) return;  // not stored by the copy engine
     // What one store moves: so many rows of C by columns, of the product 16 by `chunk`.
-    const std::int64_t chunk = chunk_columns(v, traits);
+    const std::int64_t chunk = layout_of(v, traits).chunk;
     const std::int64_t rows = transposes_ ? chunk : 16;
     const std::int64_t columns = transposes_ ? 16 : chunk;
     const std::int64_t row_bytes = columns * storage_bytes(problem.out_dtype);

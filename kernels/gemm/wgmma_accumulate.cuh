@@ -27,14 +27,6 @@ __device__ __forceinline__ void clear(float (&acc)[kTilesM][kCount]) {
   }
 }
 
-// Whether a stage is given back as soon as its product is done where the next k tile has not come:
-// memory is what is short then, and every stage is to be under way. It gained nothing where a
-// cluster shares k, nor with more consumers, which are for what multiplies without a pause.
-// The warps answer for themselves, as PTX does not foresee for a wait (all four are to take the
-// same branch); in SASS it is each warp's wait for a count that all of them keep alike, and nothing
-// else is in the branch but the first warp's arrival.
-constexpr bool kGivesBackEarly = kParts == 1 && CONSUMERS == 1;
-
 // Returns the stage of the last k tile, which is given back but where C leaves through it.
 __device__ __forceinline__ u32 accumulate_tile(float (&acc)[kTilesM][kAccumulators],
                                                SharedMemory& shared, RingPosition& at,
@@ -42,15 +34,6 @@ __device__ __forceinline__ u32 accumulate_tile(float (&acc)[kTilesM][kAccumulato
                                                const StageRelease& release, u64& next_turn) {
   u32 previous = 0;
   for (int i = 0; i < k_tiles; ++i) {
-    bool given_back = false;
-    if constexpr (kGivesBackEarly) {
-      const u32 full = shared_address(&shared.full[at.stage]);
-      if (i > 0 && !__all_sync(0xffffffff, barrier_passed(full, at.parity))) {
-        wgmma_wait<0>();
-        release(shared.empty[previous]);
-        given_back = true;
-      }
-    }
     barrier_wait(shared_address(&shared.full[at.stage]), at.parity);
     const u32 stage = shared_address(&shared.stages[at.stage]);
     const u64 a = TileA::descriptor(stage + TileA::offset(first_row, 0));
@@ -66,7 +49,7 @@ __device__ __forceinline__ u32 accumulate_tile(float (&acc)[kTilesM][kAccumulato
     }
     wgmma_commit();
     wgmma_wait<1>();  // the k tile before this one is done
-    if (i > 0 && !given_back) release(shared.empty[previous]);
+    if (i > 0) release(shared.empty[previous]);
     previous = at.stage;
     at.advance();
   }

@@ -71,16 +71,20 @@ inline SlabTile tile_weights(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
 }
 
-// Columns of C that one store moves: half of a row of 128 bytes to all of it, so that few are moved
+// Columns of C in a row of 128 bytes, the widest that a store moves.
+inline std::int64_t row_columns(const KernelTraits& t) {
+  return kSlabBytes / storage_bytes(t.out_dtype);
+}
+
+// Columns of C that one store moves: `most`, or fewer down to half of a row, so that few are moved
 // twice, for the last store of a row lies over the one before it. Where C is read as well, none may
 // be: any width then that a block's columns are made of.
-inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t) {
+inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t, std::int64_t most) {
   const std::int64_t all = slice_columns(v);
-  const std::int64_t most = kSlabBytes / storage_bytes(t.out_dtype);
   if (all <= most) return all;
   std::int64_t best = most;
   const auto twice = [all](std::int64_t columns) { return ceil_div(all, columns) * columns - all; };
-  for (std::int64_t columns = most; columns >= (t.beta ? 8 : most / 2); columns -= 8) {
+  for (std::int64_t columns = most; columns >= (t.beta ? 8 : row_columns(t) / 2); columns -= 8) {
     if (twice(columns) < twice(best)) best = columns;
   }
   return best;
@@ -114,15 +118,21 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   l.b_bytes = tile_b(v, t).bytes();
   l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
   l.given_bytes = given_bytes(v);
-  l.chunk = chunk_columns(v, t);
-  l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
-  l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
   l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
-  // Where buffers of their own leave no room for the last stage. A block with several tiles then
-  // loads less of the next one while it stores. A warp that has but one store needs one buffer.
+  const auto store_by = [&](std::int64_t most) {
+    l.chunk = chunk_columns(v, t, most);
+    l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
+    l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
+    return l.total() <= kMostShared;
+  };
+  // By half rows where buffers of whole ones leave no room for the last stage.
+  const std::int64_t row = row_columns(t);
+  if (store_by(row) || store_by(row / 2)) return l;
+  // Where these leave none either. A block with several tiles then loads less of the next one while
+  // it stores. A warp that has but one store needs one buffer.
+  store_by(row);
   const bool one = consumer_rows(v) == kInstructionM && slice_columns(v) <= l.chunk;
-  l.stores_in_ring = v[kPingpong] == 0 && l.total() > kMostShared &&
-                     l.stores_bytes / (one ? 2 : 1) <= l.a_bytes + l.b_bytes;
+  l.stores_in_ring = v[kPingpong] == 0 && l.stores_bytes / (one ? 2 : 1) <= l.a_bytes + l.b_bytes;
   return l;
 }
 

@@ -68,11 +68,10 @@ class Launch {
   void come_together(Thread& thread, const Instruction& i);
   // Whether the warp goes on at once. `first` is its first thread.
   bool together(Thread& first, const Lanes& lanes, const Instruction& i);
-  // The four warps of a warpgroup run the same matrix instructions.
+  // The four warps of a warpgroup run the same matrix instructions, and wait for them alike.
   static void note_instruction(Thread& first);
   static std::vector<std::uint64_t>& open_group(Thread& first);
-  // Whether the warp goes on at once. Only some warps of the four may take a branch with a wait in
-  // it (wgmma_accumulate.cuh says why).
+  // Whether the warp goes on at once.
   bool wait_for_products(Thread& first, std::size_t pending);
   // Ends the groups that all four warps have run and one waits for.
   void finish_products(Warpgroup& group, SharedMemory& shared);

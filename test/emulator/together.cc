@@ -75,6 +75,7 @@ bool Launch::together(Thread& first, const Lanes& lanes, const Instruction& i) {
       finish_products(group_of(first), shared);
       return true;
     case Op::group_wait:
+      note_instruction(first);
       return wait_for_products(first, static_cast<std::size_t>(whole(first, i, 0)));
     default:
       throw Fault("an instruction that nothing runs");

@@ -98,7 +98,27 @@ TEST_CASE("C leaves through a stage of the ring while the next tile's stages fil
   batch.add(test::gemm(1000, 1000, 520, DType::tf32, Layout::tn),
             config_of(one + "block_n=64,block_k=64,stages=7," + alone));
   batch.add(test::geglu(1000, 1000, 520, DType::bf16, Layout::tn, Activation::gelu_tanh),
-            config_of(one + "block_n=64,block_k=64,stages=9," + alone, "geglu"));
+            config_of(one + "block_n=56,block_k=64,stages=10," + alone, "geglu"));
+  batch.check();
+}
+
+TEST_CASE("C leaves by half rows where whole ones leave no room", "[spread]") {
+  gpu::Measurer* measurer = measurer_with_wgmma();
+  if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
+  for (const char* text :
+       {"wgmma:block_m=192,block_n=176,block_k=64,stages=4,consumers=3",
+        "wgmma:block_m=128,block_n=192,block_k=64,stages=5,consumers=2,pingpong=1",
+        "wgmma:block_m=256,block_n=160,block_k=64,stages=4,consumers=2,cluster_m=2"}) {
+    const auto config = parse_config(text, *find_family("gemm"));
+    REQUIRE(config);
+    for (const int n : {2000, 2004, 2003}) {  // rows of C that end on 16 bytes, within, anywhere
+      batch.add(test::gemm(2100, n, 1032, DType::bf16, Layout::tn), *config);
+    }
+    Problem with_beta = test::gemm(1000, 2000, 520, DType::bf16, Layout::tn);
+    with_beta.beta = 0.5;
+    batch.add(with_beta, *config);
+  }
   batch.check();
 }
 

@@ -35,6 +35,8 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "wgmma:block_m=128,block_n=128,block_k=32,stages=7,consumers=2," + whole + order, 1},
       {tf32, 300, 36, 160,  // C in one store of each warp
        "wgmma:block_m=128,block_n=32,block_k=32,stages=11,consumers=2," + whole + order, 1},
+      {tf32, 300, 60, 160,  // C by half rows of 64 bytes, since whole ones leave no room
+       "wgmma:block_m=128,block_n=56,block_k=32,stages=9,consumers=2," + whole + order, 1},
       {tf32, 100, 136, 160,  // four chunks of C to a row
        "wgmma:block_m=64,block_n=128,block_k=32,stages=3,consumers=1," + whole + order, 1},
       {tf32, 600, 36, 160,

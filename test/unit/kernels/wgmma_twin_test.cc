@@ -38,6 +38,17 @@ TEST_CASE("wgmma hands the copy engine each operand as it lies, in boxes of 128 
   CHECK(plan.grid[0] == 4 * 11 * 2);  // clusters of 256 x 192
 }
 
+TEST_CASE("wgmma stores C by half rows where whole ones leave no room for the last stage") {
+  const auto stored = [](const std::string& config) {
+    return plan_of(config_of("wgmma:block_k=64," + config), product(1024, 1536)).maps[2].box_inner;
+  };
+  CHECK(stored("block_m=192,block_n=192,stages=3,consumers=3") == 64);
+  CHECK(stored("block_m=192,block_n=192,stages=4,consumers=3") == 32);
+  CHECK(stored("block_m=128,block_n=192,stages=4,consumers=2,pingpong=1") == 64);
+  CHECK(stored("block_m=128,block_n=192,stages=5,consumers=2,pingpong=1") == 32);
+  CHECK(stored("block_m=128,block_n=128,stages=7,consumers=2") == 64);  // through a stage
+}
+
 TEST_CASE("wgmma_swap multiplies the transposes, and C is stored as it lies") {
   Problem problem = product(20, 2000);
   problem.k = 512;
@@ -99,15 +110,16 @@ TEST_CASE("one row of A is handed over as K-major, whatever its layout is called
         config.kernel->work(config, as_tt(problem), device).load_bytes_per_k_tile);
 }
 
-TEST_CASE("wgmma_swap serves few rows, and more where its tiles cut them as no other's do") {
+TEST_CASE("wgmma_swap serves few rows, and more where it cuts C into fewer tiles") {
   const auto most = [](std::int64_t m, int block_n) {
     const Config config = config_of("wgmma_swap:block_m=128,block_n=" + std::to_string(block_n));
     return config.kernel->resources(config, product(m, 2048), {}, 0).most_rows;
   };
-  CHECK(most(600, 200) == 0);
-  CHECK(most(320, 160) == 0);
-  CHECK(most(600, 192) == 256);
-  CHECK(most(1024, 200) == 256);
+  CHECK(most(600, 200) == 0);     // 3 x 16 tiles, 5 x 11 of wgmma's
+  CHECK(most(11008, 168) == 0);   // 66 x 16, 86 x 13
+  CHECK(most(600, 192) == 256);   // 4 x 16, 5 x 11
+  CHECK(most(1024, 200) == 256);  // 6 x 16, 8 x 11
+  CHECK(most(2048, 168) == 256);  // 13 x 16 either way
 }
 
 TEST_CASE("wgmma's tiles begin at a power of two of k tiles") {
