@@ -145,7 +145,7 @@ bool same_launch(const Config& a, const Config& b, const Problem& problem) {
   return orders[0] == orders[1];
 }
 
-Expected<Plan> make_plan(const Request& request) {
+Expected<Plan> make_plan(const Request& request, Plan* counted) {
   Plan plan;
   plan.problem = request.problem;
   Funnel funnel;
@@ -158,9 +158,12 @@ Expected<Plan> make_plan(const Request& request) {
       ranking.add(code);
     }
   });
-  if (ranking.empty()) return tl::unexpected(funnel.nothing_fits(request, plan.unsupported));
   plan.generated = funnel.generated();
   plan.rejected = funnel.rejected();
+  if (ranking.empty()) {
+    if (counted != nullptr) *counted = plan;
+    return tl::unexpected(funnel.nothing_fits(request, plan.unsupported));
+  }
   plan.survivors = ranking.ranked();
   const std::int64_t same = ranking.same_launches();
   if (same > 0) plan.rejected["same_launch"] = same;
@@ -186,10 +189,10 @@ Expected<Candidate> default_candidate(const Request& request) {
 }
 
 Expected<Plan> make_plan(const Problem& problem, const DeviceSpec& device, const Space& space,
-                         const Limits& limits) {
+                         const Limits& limits, Plan* counted) {
   const auto request = make_request(problem, device, space, limits);
   if (!request) return tl::unexpected(request.error());
-  return make_plan(*request);
+  return make_plan(*request, counted);
 }
 
 Expected<Candidate> default_candidate(const Problem& problem, const DeviceSpec& device,

@@ -40,9 +40,9 @@ struct Plan {
 };
 
 // nothing_fits when no config survives: the message names the rule that rejected most and the
-// closest miss.
+// closest miss, and `counted`, where given, gets all that a plan has but survivors.
 Expected<Plan> make_plan(const Problem& problem, const DeviceSpec& device, const Space& space,
-                         const Limits& limits);
+                         const Limits& limits, Plan* counted = nullptr);
 
 // The default config alone; what best_config() answers without an entry. Same errors.
 Expected<Candidate> default_candidate(const Problem& problem, const DeviceSpec& device,

@@ -47,7 +47,7 @@ std::vector<std::string> for_each_checked(const Request& request,
                                           const std::function<void(const CheckedCode&)>& visit);
 
 // The same as in plan.h for a request that is already made.
-Expected<Plan> make_plan(const Request& request);
+Expected<Plan> make_plan(const Request& request, Plan* counted = nullptr);
 Expected<Candidate> default_candidate(const Request& request);
 
 }  // namespace autotune::search

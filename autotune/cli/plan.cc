@@ -21,11 +21,12 @@ namespace autotune::cli {
 namespace {
 
 void print_whole(const search::Plan& plan, const DeviceSpec& device, Output& output) {
+  output.text(fmt::format("{} on {}\n\n{}", titled(plan.problem), device.name, funnel_text(plan)));
+  if (plan.survivors.empty()) return;
   output.text(
-      fmt::format("{} on {}\n\n{}\nDefault config, {}\n\nBest as predicted, each compiled code in "
-                  "its best order of tiles\n{}",
-                  titled(plan.problem), device.name, funnel_text(plan), default_text(plan),
-                  ranked_text(plan, device)));
+      fmt::format("\nDefault config, {}\n\nBest as predicted, each compiled code in its best order "
+                  "of tiles\n{}",
+                  default_text(plan), ranked_text(plan, device)));
 }
 
 // A suite's problems as one table; -v prints each plan in full instead.
@@ -85,11 +86,13 @@ Expected<int> run(const Options& options, Output& output) {
   for (const Problem& problem : stages_of(request->problems)) {
     if (interrupt.flag()) return kExitInterrupted;
     const search::Space& own = *io::space_for(problem.family, &*space);
-    const auto plan = search::make_plan(problem, device->spec, own, *limits);
+    search::Plan counted;
+    const auto plan = search::make_plan(problem, device->spec, own, *limits, &counted);
     if (!plan) {
-      io::PlanRowJson& row = document.rows.emplace_back();
+      io::PlanRowJson& row = document.rows.emplace_back(plan_row(counted, device->spec));
       row.problem = problem;
       row.error = plan.error().message;
+      if (whole && counted.generated > 0) print_whole(counted, device->spec, output);
       table.add_failure(problem);
       if (!first) first = plan.error();
       continue;

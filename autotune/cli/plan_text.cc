@@ -81,7 +81,7 @@ io::PlanRowJson plan_row(const search::Plan& plan, const DeviceSpec& device) {
   row.generated = plan.generated;
   row.rejected = plan.rejected;
   row.survivors = static_cast<std::int64_t>(plan.survivors.size());
-  row.default_config = to_string(plan.default_config().config);
+  if (!plan.survivors.empty()) row.default_config = to_string(plan.default_config().config);
   for (const search::Candidate* each : best_codes(plan)) {
     const Resources& needs = each->resources;
     row.ranked.push_back({to_string(each->config), each->predicted_us, smem_of(needs),

@@ -211,7 +211,7 @@ const std::vector<Broken>& all_broken() {
        328,
        8,
        {"kStageConsumers * kCluster", "kStageConsumers * (kCluster - 1)"},
-       "no barrier is between"},
+       "a copy writes what is still read asynchronously"},
       {"a descriptor keeps the number of the block",
        "wgmma:block_m=64,block_n=128,block_k=64,stages=3,consumers=1,pingpong=0,raster=0,swizzle=1,"
        "cluster_m=1,cluster_n=2,split_k=1",

@@ -135,10 +135,23 @@ TEST_CASE("large shared memory: the user's cap acts as the limit") {
   unsetenv("AUTOTUNE_MAX_SMEM");
 }
 
-TEST_CASE("large shared memory: a cap below everything is 'nothing fits'") {
+TEST_CASE(
+    "large shared memory: a cap below everything is 'nothing fits', with what rejected how many") {
   const Ran ran = test::run(square("plan", "nvidia-h200", {"--max-smem", "16"}));
   CHECK(ran.code == 3);
   CHECK(contains(ran.err, "autotune: "));
+  CHECK(contains(ran.out, "user_cap"));
+  CHECK_FALSE(contains(ran.out, "Default config"));
+
+  const json row = json::parse(
+      test::run(square("plan", "nvidia-h200", {"--max-smem", "16", "--json", "-"})).out);
+  std::int64_t rejected = 0;
+  for (const auto& [rule, count] : row["rejected"].items()) rejected += count.get<std::int64_t>();
+  CHECK(rejected > 0);
+  CHECK(row["generated"] == rejected);
+  CHECK(row["survivors"] == 0);
+  CHECK(row["default_config"].is_null());
+  CHECK_FALSE(row["error"].is_null());
 }
 
 TEST_CASE("explain takes configs that no space holds: 16 x 2048 x 16") {
