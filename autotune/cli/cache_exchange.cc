@@ -33,13 +33,13 @@ namespace fs = std::filesystem;
 constexpr const char* kImported = "imported";
 
 Expected<void> tell(const cache::Merged& done, const cache::Store& store,
-                    const std::vector<std::string>& files, const std::string& verb,
-                    Output& output) {
+                    const std::vector<std::string>& files, const std::string& verb, Output& output,
+                    std::vector<io::LeftOutJson> left_out = {}) {
   output.result(fmt::format("{}: {} {}, {}, {}, {} new or better\n", store.path().string(), verb,
                             counted(done.runs, "run"), counted(done.trials, "trial"),
                             counted(done.winners, "winner"), counted(done.cubins, "cubin")));
   return output.json(io::CacheMergeJson{store.path().string(), files, done.runs, done.trials,
-                                        done.winners, done.cubins});
+                                        done.winners, done.cubins, std::move(left_out)});
 }
 
 // Whether today's kernels would compile to the code that the winner was measured on.
@@ -119,6 +119,7 @@ struct Import {
   std::string uid;
   cache::RunInfo info;
   std::vector<cache::WinnerRecord> winners;
+  std::vector<io::LeftOutJson> left_out;
 };
 
 Expected<Import> read_import(const std::string& file, Output& output) {
@@ -148,6 +149,7 @@ Expected<Import> read_import(const std::string& file, Output& output) {
           fmt::format("{}: {}: left out, for this version has no such config that runs "
                       "there ('autotune explain' says why): {}",
                       file, describe(entry.problem), entry.config));
+      import.left_out.push_back({file, entry.problem, entry.config});
       continue;
     }
     cache::TrialRecord trial;
@@ -284,14 +286,18 @@ Expected<int> import_winners(const Options& options, Output& output) {
   auto store = open_writable(options, output);
   if (!store) return tl::unexpected(store.error());
   cache::Merged total;
+  std::vector<io::LeftOutJson> left_out;
   for (const Import& import : imports) {
+    left_out.insert(left_out.end(), import.left_out.begin(), import.left_out.end());
     const auto done = store->adopt(import.uid, import.info, std::time(nullptr), import.winners);
     if (!done) return tl::unexpected(done.error());
     total.runs += done->runs;
     total.trials += done->trials;
     total.winners += done->winners;
   }
-  if (const auto told = tell(total, *store, options.arguments, "imported", output); !told) {
+  if (const auto told =
+          tell(total, *store, options.arguments, "imported", output, std::move(left_out));
+      !told) {
     return tl::unexpected(told.error());
   }
   return kExitDone;

@@ -357,6 +357,13 @@ struct CacheRemoveJson {
 };
 std::string to_json(const CacheRemoveJson& document);
 
+// A winner of a file that cannot run on its GPU.
+struct LeftOutJson {
+  std::string file;
+  Problem problem;
+  std::string config;
+};
+
 // `merge` and `import`: what was new, or better than what was there.
 struct CacheMergeJson {
   std::string path;
@@ -365,6 +372,7 @@ struct CacheMergeJson {
   std::int64_t trials = 0;
   std::int64_t winners = 0;
   std::int64_t cubins = 0;
+  std::vector<LeftOutJson> left_out;  // of `import`
 };
 std::string to_json(const CacheMergeJson& document);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 #include "autotune/io/device_fields.h"
 #include "autotune/io/json_values.h"
@@ -119,12 +120,18 @@ std::string to_json(const CacheRemoveJson& cache) {
 }
 
 std::string to_json(const CacheMergeJson& cache) {
+  Json left_out = Json::array();
+  for (const LeftOutJson& each : cache.left_out) {
+    left_out.push_back(
+        {{"file", each.file}, {"problem", problem_json(each.problem)}, {"config", each.config}});
+  }
   return document({{"path", cache.path},
                    {"files", cache.files},
                    {"runs", cache.runs},
                    {"trials", cache.trials},
                    {"winners", cache.winners},
-                   {"cubins", cache.cubins}});
+                   {"cubins", cache.cubins},
+                   {"left_out", std::move(left_out)}});
 }
 
 std::string import_options(const std::string& file) {

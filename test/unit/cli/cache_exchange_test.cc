@@ -254,6 +254,14 @@ TEST_CASE("a config that cannot run is named and not imported") {
   CHECK(contains(ran.err, "64x64x64 bf16 tn: left out"));
   CHECK(contains(ran.err, "mma:block_m=60"));
   CHECK(contains(ran.out, "1 winner"));
+
+  const auto again =
+      run({"cache", "import", folder / "odd.yaml", "--cache", folder / "b.db", "--json", "-"});
+  const auto left_out = json::parse(again.out)["left_out"];
+  REQUIRE(left_out.size() == 1);
+  CHECK(left_out[0]["file"] == folder / "odd.yaml");
+  CHECK(left_out[0]["problem"]["m"] == 64);
+  CHECK(left_out[0]["config"] == "mma:block_m=60");
 }
 
 TEST_CASE("each action of cache takes what it says and nothing else") {
