@@ -259,9 +259,9 @@ TEST_CASE("a config that cannot run is named and not imported") {
       run({"cache", "import", folder / "odd.yaml", "--cache", folder / "b.db", "--json", "-"});
   const auto left_out = json::parse(again.out)["left_out"];
   REQUIRE(left_out.size() == 1);
-  CHECK(left_out[0]["file"] == folder / "odd.yaml");
+  CHECK(left_out[0]["file"] == (folder / "odd.yaml").string());
   CHECK(left_out[0]["problem"]["m"] == 64);
-  CHECK(left_out[0]["config"] == "mma:block_m=60");
+  CHECK(left_out[0]["config"].get<std::string>().starts_with("mma:block_m=60,"));
 }
 
 TEST_CASE("each action of cache takes what it says and nothing else") {
