@@ -169,7 +169,7 @@ Expected<Config> parse_config(std::string_view text, const Family& family, const
     const auto value = parse_value(value_text);
     const Parameter& parameter = parameters[index];
     if (!value || *value < parameter.lo || *value > parameter.hi) {
-      return wrong(text, fmt::format("{} = '{}' is out of range: give {} to {}", name, value_text,
+      return wrong(text, fmt::format("{} = '{}' is not possible: give {} to {}", name, value_text,
                                      parameter.lo, parameter.hi));
     }
     config.values[index] = *value;

@@ -88,7 +88,7 @@ std::string fingerprint(const DeviceSpec& device);
 // The name that such a fingerprint begins with; the whole text where it is none.
 std::string_view name_in_fingerprint(std::string_view fingerprint);
 
-// The largest cluster that fits wherever one SM is free beside another: a pair of SMs.
+// The largest cluster that finds room on all SMs: these come in pairs.
 inline constexpr int kPairCluster = 2;
 
 // SMs that clusters of so many blocks reach at once, of at most `max_sms` (0: of all): the groups

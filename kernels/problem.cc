@@ -73,8 +73,8 @@ std::int64_t tight_ldc(const Problem& p) { return is_mlp(p) ? p.k : p.n; }
 std::string settle_leading(std::string_view name, std::int64_t tight, std::int64_t& value) {
   if (value == 0) value = tight;
   if (value >= tight && value <= kMaxDimension) return {};
-  return fmt::format("{} = {} is not possible for this problem: give {} to {}, or 0 for {}", name,
-                     value, tight, kMaxDimension, tight);
+  return fmt::format("{} = {} is not possible for this problem: give {} to {}", name, value, tight,
+                     kMaxDimension);
 }
 
 // What a gated family has no use for, and what only a gated one has.

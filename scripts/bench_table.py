@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints the JSON files of `autotune bench --baseline cublas` as one Markdown table: a row for each
-problem, for test/data/h200/README.md, or with --means one for each file, for README.md."""
+problem, for the READMEs in test/data, or with --means one for each file, for README.md."""
 import argparse
 import json
 import math

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures what a GPU's file in configs/gpus keeps under `measured`, and prints it: an empty launch,
-reading from DRAM that the L2 knows nothing of, and bf16 products of normal-distributed inputs by
-cuBLAS in bursts too short for the power limit; medians between CUDA events. Needs PyTorch with
-Triton."""
+reading from DRAM with a cold L2 (the fastest of a few ways), and bf16 products of normal-distributed
+inputs by cuBLAS in bursts too short for the power limit (the fastest of a few sizes); medians
+between CUDA events. Needs PyTorch with Triton."""
 import statistics
 import sys
 import time
@@ -16,6 +16,7 @@ try:
 except ImportError as missing:
     sys.exit(f"measure_gpu.py needs PyTorch with Triton: {missing}")
 
+# From small problems to large, with the weights of common language models among them.
 MIB = (1, 8, 32, 86, 112, 129, 235, 1024)
 # Elements of a block, and warps: which of them reads fastest differs with the size.
 SHAPES = ((1024, 4), (2048, 4), (4096, 8), (8192, 8))

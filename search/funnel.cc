@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace autotune::search {
@@ -74,12 +75,14 @@ Error Funnel::nothing_fits(const Request& request,
     return {ErrorCode::nothing_fits,
             fmt::format("{}: {}", what, autotune::describe(*size_, *request.device))};
   }
-  // No GPU has room for what a structure rejects, so another rule says more, where there is one.
+  // No GPU has room for what a structure rejects, so another rule says more, where there is one;
+  // and the user's own cap says most.
   const auto counts = rejected();
   const auto most =
       std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         const auto rank = [](const auto& each) {
-          return std::pair(!each.first.starts_with("structure:"), each.second);
+          return std::tuple(each.first == to_string(Rule::user_cap),
+                            !each.first.starts_with("structure:"), each.second);
         };
         return rank(a) < rank(b);
       });

@@ -142,15 +142,24 @@ Expected<int> verify(const Options& options, Output& output) {
 Expected<int> remove(const Options& options, Output& output) {
   const std::string pattern = pattern_of(options);
   if (pattern.empty() != options.all) {
-    return fail(ErrorCode::bad_input,
-                "cache remove: give part of a problem's key, e.g. 'm=4096 n=4096', or --all");
+    return fail(
+        ErrorCode::bad_input,
+        "cache remove: give either part of a problem's key, e.g. 'm=4096 n=4096', or --all");
   }
-  auto store = open_writable(options, output);
-  if (!store) return tl::unexpected(store.error());
-  const auto removed = store->remove(pattern);
-  if (!removed) return tl::unexpected(removed.error());
-  output.result(fmt::format("Removed {}.\n", counted(*removed, "trial")));
-  const io::CacheRemoveJson document{store->path().string(), *removed};
+  const auto path = cache_path(options);
+  if (!path) return tl::unexpected(path.error());
+  std::error_code ignored;
+  io::CacheRemoveJson document{path->string(), 0};
+  if (std::filesystem::exists(*path, ignored)) {
+    auto store = open_writable(options, output);
+    if (!store) return tl::unexpected(store.error());
+    const auto removed = store->remove(pattern);
+    if (!removed) return tl::unexpected(removed.error());
+    document.removed = *removed;
+  } else {  // opened to be written, it would be made
+    warn_of_missing(options, output);
+  }
+  output.result(fmt::format("Removed {}.\n", counted(document.removed, "trial")));
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   return kExitDone;
 }

@@ -168,11 +168,7 @@ Expected<Import> read_import(const std::string& file, Output& output) {
 Expected<cache::Store> open_subject(const Options& options, cache::Access access, Output& output) {
   const auto path = cache_path(options);
   if (!path) return tl::unexpected(path.error());
-  std::error_code ignored;
-  const bool named = !options.cache.empty() && access == cache::Access::read_only;
-  if (named && !std::filesystem::exists(*path, ignored)) {
-    output.warn(fmt::format("there is no cache {} yet", path->string()));
-  }
+  if (access == cache::Access::read_only) warn_of_missing(options, output);
   auto store = cache::Store::open(*path, access);
   if (store && !store->message().empty()) output.warn(store->message());
   return store;
@@ -250,6 +246,10 @@ Expected<int> export_winners(const Options& options, Output& output) {
   }
   std::error_code ignored;
   const bool folder = fs::is_directory(options.yaml, ignored);
+  if (!folder && options.yaml.ends_with('/')) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("cache export: --yaml: there is no folder '{}'", options.yaml));
+  }
   if (!folder && files.size() > 1) {
     return fail(ErrorCode::bad_input,
                 fmt::format("cache export: a file holds one GPU, and there are winners of {}: "

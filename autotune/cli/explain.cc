@@ -84,6 +84,10 @@ Expected<int> run(const Options& options, Output& output) {
                 fmt::format("--config: {} configs for a problem that takes {}", parts.size(),
                             counted(static_cast<std::int64_t>(stage_count(problem)), "kernel")));
   }
+  if (!options.config.empty() && std::find(parts.begin(), parts.end(), "") != parts.end()) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--config: '{}' leaves one of its configs empty", options.config));
+  }
 
   io::ExplainStagesJson document;
   bool fit = true;

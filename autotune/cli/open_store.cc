@@ -1,5 +1,8 @@
 #include "autotune/cli/open_store.h"
 
+#include <fmt/format.h>
+
+#include <system_error>
 #include <utility>
 
 namespace autotune::cli {
@@ -7,6 +10,13 @@ namespace autotune::cli {
 Expected<std::filesystem::path> cache_path(const Options& options) {
   if (!options.cache.empty()) return std::filesystem::path(options.cache);
   return cache::default_path();
+}
+
+bool warn_of_missing(const Options& options, Output& output) {
+  std::error_code ignored;
+  if (options.cache.empty() || std::filesystem::exists(options.cache, ignored)) return false;
+  output.warn(fmt::format("there is no cache {} yet", options.cache));
+  return true;
 }
 
 Expected<std::optional<cache::Store>> open_store(const Options& options, cache::Access access,
@@ -17,6 +27,7 @@ Expected<std::optional<cache::Store>> open_store(const Options& options, cache::
   };
   const auto path = cache_path(options);
   if (!path) return go_on(path.error());
+  if (access == cache::Access::read_only) warn_of_missing(options, output);
   auto store = cache::Store::open(*path, access);
   if (!store) {
     const ErrorCode code = store.error().code;

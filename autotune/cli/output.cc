@@ -42,7 +42,7 @@ void Output::info(const std::string& message) { log_->info("{}", message); }
 
 Expected<void> Output::check_json() const {
   if (json_.empty() || json_ == "-") return {};
-  return check_writable("--json", json_, "{");
+  return check_writable("--json", json_, "{\"schema\":");
 }
 
 Expected<void> Output::write_json(const std::string& document) {

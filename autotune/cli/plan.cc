@@ -38,8 +38,8 @@ class SuiteTable {
                 microseconds(plan.default_config().predicted_us),
                 to_string(plan.default_config().config)});
   }
-  void add_failure(const Problem& problem) {
-    table_.add({describe(problem), "-", "0", "-", "nothing fits"});
+  void add_failure(const Problem& problem, const search::Plan& counted) {
+    table_.add({describe(problem), grouped(counted.generated), "0", "-", "nothing fits"});
   }
   std::string str() const { return table_.str(); }
 
@@ -93,7 +93,7 @@ Expected<int> run(const Options& options, Output& output) {
       row.problem = problem;
       row.error = plan.error().message;
       if (whole && counted.generated > 0) print_whole(counted, device->spec, output);
-      table.add_failure(problem);
+      table.add_failure(problem, counted);
       if (!first) first = plan.error();
       continue;
     }

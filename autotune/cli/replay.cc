@@ -49,9 +49,14 @@ Expected<void> read_seeds(const std::string& text, Wanted& wanted) {
 Expected<void> read_strategies(const std::string& text, Wanted& wanted) {
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    wanted.strategies.push_back(text.substr(begin, end - begin));
-    const auto known = search::check_strategy(wanted.strategies.back());
+    const std::string name = text.substr(begin, end - begin);
+    const auto known = search::check_strategy(name);
     if (!known) return fail(ErrorCode::bad_input, "--strategy: " + known.error().message);
+    auto& all = wanted.strategies;
+    if (std::find(all.begin(), all.end(), name) != all.end()) {
+      return fail(ErrorCode::bad_input, fmt::format("--strategy: '{}' is named twice", name));
+    }
+    all.push_back(name);
     begin = end + 1;
   }
   return {};
@@ -91,6 +96,11 @@ Expected<DeviceSpec> device_of(const Options& options, const std::vector<io::Swe
   if (options.device.empty() && options.gpu_spec.empty()) of_sweep.device = sweeps[index].device;
   auto device = choose_device(of_sweep, Need::description);
   if (!device) return tl::unexpected(device.error());
+  if (device->spec.name != sweeps[index].device) {
+    return fail(ErrorCode::bad_input, fmt::format("the data of {} was measured on {}, not on {}",
+                                                  describe(sweeps[index].problem),
+                                                  sweeps[index].device, device->spec.name));
+  }
   if (!options.fit_others) return std::move(device->spec);
   std::vector<search::MeasuredConfig> others;
   for (std::size_t i = 0; i < sweeps.size(); ++i) {

@@ -10,9 +10,9 @@
 namespace autotune::cli {
 
 // Whether write_over() could write the file, to be known before hours of work: bad_input where not,
-// and where what it holds does not begin as what is to be written will: that is another kind of
-// file, which a slip of the name would destroy. Leaves the file as it is: a run that fails later
-// must not have emptied it.
+// and where what it holds does not begin, spaces apart, as what is to be written will: that is
+// another kind of file, which a slip of the name would destroy. Leaves the file as it is: a run
+// that fails later must not have emptied it.
 Expected<void> check_writable(std::string_view option, const std::string& file,
                               std::string_view beginning = "");
 

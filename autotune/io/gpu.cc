@@ -188,7 +188,8 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
     marked.emplace_back(name);
   });
   if (map.has("clustered_sms")) {
-    device.clustered_sms = static_cast<int>(map.integer("clustered_sms", 1, device.sm_count));
+    const int most = device.sm_count > 0 ? device.sm_count : max_of<int>();
+    device.clustered_sms = static_cast<int>(map.integer("clustered_sms", 1, most));
   }
   marked.emplace_back("clustered_sms");
   if (map.has("unverified")) device.unverified = map.names("unverified", marked);

@@ -357,7 +357,7 @@ struct CacheRemoveJson {
 };
 std::string to_json(const CacheRemoveJson& document);
 
-// A winner of a file that cannot run on its GPU.
+// A file's winner that this version cannot run on the file's GPU.
 struct LeftOutJson {
   std::string file;
   Problem problem;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
 #include <utility>
 
 #include "autotune/gpu/nvrtc.h"
@@ -19,8 +20,11 @@ std::optional<cache::Store> open(const std::filesystem::path& path, cache::Acces
   return *std::move(store);
 }
 
-// A compiler's name ends so where it compiled `plainly`.
-const std::string kPlainly = fmt::format(" {}", gpu::kPlainLevel);
+// Of a compiler, the name behind which its cubins are stored.
+std::string name_of(const std::string& compiler, bool plainly) {
+  return plainly ? fmt::format("{} {}", compiler, gpu::kPlainLevel) : compiler;
+}
+bool was_plainly(std::string_view name) { return name.ends_with(gpu::kPlainLevel); }
 
 cache::CubinKey key_of(const Config& config, const Problem& problem, const DeviceSpec& device) {
   return {source_hash(config, traits_of(problem), device), device.limits.arch, ""};
@@ -39,7 +43,7 @@ std::optional<Code> stored_code(const cache::Store& store, const Config& config,
     auto found = store.cubin(key);
     if (!found || !*found) continue;
     // Left by a search, which never ran it: it may be wrong (Nvrtc::compile_unchecked).
-    if ((*found)->actual.spills() && !compiler.ends_with(kPlainly)) continue;
+    if ((*found)->actual.spills() && !was_plainly(compiler)) continue;
     return Code{key, **std::move(found)};
   }
   return std::nullopt;
@@ -62,7 +66,7 @@ Expected<Code> compiled_code(const Config& config, const Problem& problem,
     return fail(ErrorCode::failed, search::describe(*verdict, config, device));
   }
   cache::CubinKey key = key_of(config, problem, device);
-  key.compiler = (*compiler)->version() + (code.plainly ? kPlainly : std::string());
+  key.compiler = name_of((*compiler)->version(), code.plainly);
   return Code{std::move(key), {std::move(code.cubin), code.actual}};
 }
 

@@ -77,7 +77,7 @@ constexpr std::int32_t kInstructionRegisters = 26;
 constexpr std::int32_t kConsumerRegisters = 32;
 
 // wgmma_swap is the same on C's transpose: an instruction's 64 rows are columns of C, and its
-// columns, any eights, rows of C. For few rows, and for numbers of them that tiles do not divide.
+// columns, any eights, rows of C. For few rows, and where that makes fewer tiles.
 class Wgmma final : public GemmTwin {
  public:
   explicit Wgmma(bool transposes) : transposes_(transposes) {}
@@ -187,7 +187,7 @@ class Wgmma final : public GemmTwin {
   // wgmma_swap is for more than a few rows only where it cuts C into fewer tiles than wgmma does by
   // tiles of the same size.
   std::int64_t served_rows(const Config& config, const Problem& problem) const override {
-    constexpr std::int64_t kFewRows = 256;  // up to which it won with any tile (NOTES.md)
+    constexpr std::int64_t kFewRows = 256;  // searched with any tile (NOTES.md)
     const std::int64_t columns = config.values[kBlockM];
     const std::int64_t rows = config.values[kBlockN];
     const bool fewer = ceil_div(problem.m, rows) * ceil_div(problem.n, columns) <

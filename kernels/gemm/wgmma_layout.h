@@ -128,8 +128,8 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   // By half rows where buffers of whole ones leave no room for the last stage.
   const std::int64_t row = row_columns(t);
   if (store_by(row) || store_by(row / 2)) return l;
-  // Where these leave none either. A block with several tiles then loads less of the next one while
-  // it stores. A warp that has but one store needs one buffer.
+  // Through a stage, by whole rows, where these leave none either. A block with several tiles then
+  // loads less of the next one while it stores. A warp that has but one store needs one buffer.
   store_by(row);
   const bool one = consumer_rows(v) == kInstructionM && slice_columns(v) <= l.chunk;
   l.stores_in_ring = v[kPingpong] == 0 && l.stores_bytes / (one ? 2 : 1) <= l.a_bytes + l.b_bytes;

@@ -98,7 +98,7 @@ const std::vector<Broken>& all_broken() {
        {"    wgmma_commit();\n    wgmma_wait<1>();",
         "    wgmma_commit();\n    if (threadIdx.x % 128 < 32) wgmma_wait<0>();\n    "
         "wgmma_wait<1>();"},
-       "the warps of a warpgroup run different matrix instructions"},
+       "the warps of a warpgroup multiply or wait apart"},
       {"the producer does not wait for a stage",
        kTwo + kAlone,
        tf32,

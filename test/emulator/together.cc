@@ -88,7 +88,7 @@ void Launch::note_instruction(Thread& first) {
   if (place == instructions.size()) {
     instructions.push_back(first.at);
   } else if (instructions[place] != first.at) {
-    throw Fault("the warps of a warpgroup run different matrix instructions");
+    throw Fault("the warps of a warpgroup multiply or wait apart");
   }
 }
 

@@ -89,7 +89,12 @@ TEST_CASE("the cache's commands on a cache of their own") {
   CHECK(shell("cache list m=1" + option).out == "No winner matches 'm=1'.\n");
   CHECK_FALSE(std::filesystem::exists(file));
   CHECK(shell("cache remove" + option).code == 2);
-  CHECK(shell("cache remove --all" + option).out == "Removed 0 trials.\n");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "winners.yaml")
+      << "device: NVIDIA H200\nwinners:\n"
+      << "  - {family: gemm, m: 64, n: 64, k: 64, config: mma, median_us: 1}\n";
+  CHECK(shell("cache import " + (folder / "winners.yaml").string() + option).code == 0);
+  CHECK(shell("cache remove --all" + option).out == "Removed 1 trial.\n");
   const Ran sound = shell("cache verify" + option + " --json -");
   CHECK(sound.code == 0);
   CHECK(json::parse(sound.out)["findings"].empty());

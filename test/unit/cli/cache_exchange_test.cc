@@ -264,6 +264,20 @@ TEST_CASE("a config that cannot run is named and not imported") {
   CHECK(left_out[0]["config"].get<std::string>().starts_with("mma:block_m=60,"));
 }
 
+TEST_CASE("a cache that is not there is said to be missing, and not made by what only reads it") {
+  const TempFolder folder;
+  const std::string file = folder / "none.db";
+  CHECK(contains(run({"cache", "list", "--cache", file}).err, "there is no cache"));
+  CHECK(contains(run({"best", "gemm", "--m", "64", "--n", "64", "--k", "64", "--device",
+                      "nvidia-h200", "--cache", file})
+                     .err,
+                 "there is no cache"));
+  const auto removed = run({"cache", "remove", "--all", "--cache", file});
+  CHECK(removed.out == "Removed 0 trials.\n");
+  CHECK(contains(removed.err, "there is no cache"));
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
 TEST_CASE("each action of cache takes what it says and nothing else") {
   const TempFolder folder;
   const std::string file = folder / "a.db";

@@ -140,6 +140,9 @@ TEST_CASE("explain refuses more configs than there are kernels") {
                              "nvidia-h200", "--config", "mma + mma"});
   CHECK(two.code == 2);
   CHECK(contains(two.err, "--config: 2 configs for a problem that takes 1 kernel\n"));
+  const Ran half = mlp("explain", {"--config", "mma + "});
+  CHECK(half.code == 2);
+  CHECK(contains(half.err, "leaves one of its configs empty"));
   const Ran unknown = mlp("explain", {"--config", "mma + mna"});
   CHECK(unknown.code == 2);
   CHECK(contains(unknown.err, "--config 'mna': family gemm has no kernel 'mna'"));

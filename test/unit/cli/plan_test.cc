@@ -141,6 +141,7 @@ TEST_CASE(
   CHECK(ran.code == 3);
   CHECK(contains(ran.err, "autotune: "));
   CHECK(contains(ran.out, "user_cap"));
+  CHECK(contains(ran.err, "were rejected by user_cap"));
   CHECK_FALSE(contains(ran.out, "Default config"));
 
   const json row = json::parse(

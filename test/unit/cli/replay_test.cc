@@ -134,10 +134,14 @@ TEST_CASE("what replay is told is checked") {
     CHECK(contains(ran.err, flag));
   };
   refused("--strategy", "model,luck");
+  refused("--strategy", "model,random,model");
   refused("--seeds", "5..3");
   refused("--seeds", "x");
   refused("--batch", "0");
   CHECK(contains(test::run({"replay"}).err, "--data"));
+  const auto elsewhere = test::run({"replay", "--data", folder.str(), "--device", "tesla-t4"});
+  CHECK(elsewhere.code == 2);
+  CHECK(contains(elsewhere.err, "was measured on NVIDIA H200, not on Tesla T4"));
   fs::create_directories(folder / "empty");
   CHECK(contains(test::run({"replay", "--data", folder / "empty"}).err, "no *.sweep"));
 }

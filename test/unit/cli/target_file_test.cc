@@ -58,12 +58,17 @@ TEST_CASE("another kind of file is not written over") {
   }
   CHECK(cli::check_writable("--json", folder / "new", "{"));
 
-  // What a command reads, say.
-  std::ofstream(folder / "space.yaml") << "family: gemm\n";
-  const test::Ran ran = test::run({"devices", "--json", folder / "space.yaml"});
-  CHECK(ran.code == 2);
-  CHECK(ran.out.empty());
-  CHECK(text_of(folder / "space.yaml") == "family: gemm\n");
+  // What a command reads, say, or another program's JSON.
+  for (const std::string text : {"family: gemm\n", "{\"name\": \"package\"}\n"}) {
+    std::ofstream(folder / "other") << text;
+    const test::Ran ran = test::run({"devices", "--json", folder / "other"});
+    CHECK(ran.code == 2);
+    CHECK(ran.out.empty());
+    CHECK(text_of(folder / "other") == text);
+  }
+  for (int i = 0; i < 2; ++i) {
+    CHECK(test::run({"devices", "--json", folder / "own"}).code == 0);
+  }
 }
 
 TEST_CASE("what is to be replaced needs room for another file beside it") {
