@@ -188,7 +188,7 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
     marked.emplace_back(name);
   });
   if (map.has("clustered_sms")) {
-    const int most = device.sm_count > 0 ? device.sm_count : max_of<int>();
+    const int most = map.has("sm_count") ? device.sm_count : max_of<int>();
     device.clustered_sms = static_cast<int>(map.integer("clustered_sms", 1, most));
   }
   marked.emplace_back("clustered_sms");

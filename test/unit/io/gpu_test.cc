@@ -165,6 +165,9 @@ TEST_CASE("mistakes in a GPU's file name file and line") {
   std::string none = kGpu;
   none.replace(none.find("sm_count: 100"), 13, "sm_count: 0");
   CHECK_THAT(error_of(none), Catch::Matchers::StartsWith("g.yaml:3: sm_count: expected"));
+  std::string fewer = kGpu + "clustered_sms: 96\n";
+  fewer.erase(fewer.find("sm_count: 100"), 14);
+  CHECK(error_of(fewer).find("lacks the key 'sm_count'") != std::string::npos);
 }
 
 TEST_CASE("the model's coefficients are optional, bounded, and the rest keep their defaults") {
