@@ -96,8 +96,7 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
       return fmt::format(
           "would run badly: a cluster of {} blocks shares loads, limit {} (more gain only where "
           "rows of A or B begin within a line of {} bytes, and clustered_sms in the file of {} "
-          "says "
-          "how many SMs they reach)",
+          "says how many SMs they reach)",
           verdict.required, verdict.limit, kL2Line, device.name);
   }
   return {};

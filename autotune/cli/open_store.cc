@@ -12,11 +12,10 @@ Expected<std::filesystem::path> cache_path(const Options& options) {
   return cache::default_path();
 }
 
-bool warn_of_missing(const Options& options, Output& output) {
+void warn_of_missing(const Options& options, Output& output) {
   std::error_code ignored;
-  if (options.cache.empty() || std::filesystem::exists(options.cache, ignored)) return false;
+  if (options.cache.empty() || std::filesystem::exists(options.cache, ignored)) return;
   output.warn(fmt::format("there is no cache {} yet", options.cache));
-  return true;
 }
 
 Expected<std::optional<cache::Store>> open_store(const Options& options, cache::Access access,

@@ -14,8 +14,8 @@ namespace autotune::cli {
 // --cache, else the user's.
 Expected<std::filesystem::path> cache_path(const Options& options);
 
-// Warns where `--cache` names a file that is not there. Whether it is so.
-bool warn_of_missing(const Options& options, Output& output);
+// Warns where `--cache` names a file that is not there.
+void warn_of_missing(const Options& options, Output& output);
 
 // Opens it and tells what it has to say. A cache that the file system refuses is not needed to get
 // a result: nullopt with a warning; so is one that is damaged. Errors: a file that is not ours, or

@@ -97,9 +97,10 @@ Expected<DeviceSpec> device_of(const Options& options, const std::vector<io::Swe
   auto device = choose_device(of_sweep, Need::description);
   if (!device) return tl::unexpected(device.error());
   if (device->spec.name != sweeps[index].device) {
-    return fail(ErrorCode::bad_input, fmt::format("the data of {} was measured on {}, not on {}",
-                                                  describe(sweeps[index].problem),
-                                                  sweeps[index].device, device->spec.name));
+    return fail(
+        ErrorCode::bad_input,
+        fmt::format("the data of {} was measured on {}, not on {}: leave --device out",
+                    describe(sweeps[index].problem), sweeps[index].device, device->spec.name));
   }
   if (!options.fit_others) return std::move(device->spec);
   std::vector<search::MeasuredConfig> others;

@@ -20,7 +20,7 @@ std::optional<cache::Store> open(const std::filesystem::path& path, cache::Acces
   return *std::move(store);
 }
 
-// Of a compiler, the name behind which its cubins are stored.
+// Of a compiler, the name under which its cubins are stored.
 std::string name_of(const std::string& compiler, bool plainly) {
   return plainly ? fmt::format("{} {}", compiler, gpu::kPlainLevel) : compiler;
 }
