@@ -57,6 +57,20 @@ __device__ __forceinline__ void block_wait() {
   asm volatile("bar.sync 0, %0;\n" ::"n"(kThreads) : "memory");
 }
 
+// A barrier of its own for each of `kWarpgroups`, by its number. Constants: ptxas would take all 16
+// for one that it does not know.
+template <int kWarpgroups>
+__device__ __forceinline__ void warpgroup_wait(int warpgroup) {
+  static_assert(kWarpgroups <= 3);
+  if (kWarpgroups == 1 || warpgroup == 0) {
+    asm volatile("bar.sync 1, 128;\n" ::: "memory");
+  } else if (kWarpgroups == 2 || warpgroup == 1) {
+    asm volatile("bar.sync 2, 128;\n" ::: "memory");
+  } else {
+    asm volatile("bar.sync 3, 128;\n" ::: "memory");
+  }
+}
+
 __device__ __forceinline__ u32 cluster_rank() {
   u32 rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));

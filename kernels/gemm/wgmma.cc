@@ -181,6 +181,8 @@ class Wgmma final : public GemmTwin {
     const bool in_workspace = v[kSplitK] > parts_of(v);
     const bool consumers_meet = in_workspace || layout_of(v, traits).stores_in_ring;
     if (!consumers_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
+    // And one for each consumer, whose warps share store buffers.
+    if (transposes_) needs.barriers = 1 + v[kConsumers];
     return needs;
   }
 
@@ -230,7 +232,7 @@ class Wgmma final : public GemmTwin {
     return {{"SMEM_A_BYTES", std::to_string(l.a_bytes)},
             {"SMEM_B_BYTES", std::to_string(l.b_bytes)},
             {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
-            {"SMEM_STORE_BYTES", std::to_string(l.store_bytes)},
+            {"SMEM_STORE_BYTES", std::to_string(l.store_bytes * (transposes_ ? 4 : 1))},
             {"CHUNK_N", std::to_string(l.chunk)},
             {"SPLIT_PARTS", std::to_string(parts_of(v))},
             {"STORES_IN_RING", l.stores_in_ring ? "1" : "0"},
@@ -275,10 +277,10 @@ class Wgmma final : public GemmTwin {
     }
     put_argument<GatedWgmmaArgs>(whole, problem, rows_a, tile_weights(v, traits).rows, plan);
     if (traits.align_c != 16) return;  // not stored by the copy engine
-    // What one store moves: so many rows of C by columns, of the product 16 by `chunk`.
+    // What one store moves: so many rows of C by columns.
     const std::int64_t chunk = layout_of(v, traits).chunk;
     const std::int64_t rows = transposes_ ? chunk : 16;
-    const std::int64_t columns = transposes_ ? 16 : chunk;
+    const std::int64_t columns = transposes_ ? kInstructionM : chunk;
     const std::int64_t row_bytes = columns * storage_bytes(problem.out_dtype);
     const bool swizzled = row_bytes == 128 || row_bytes == 64 || row_bytes == 32;
     TensorMap map;

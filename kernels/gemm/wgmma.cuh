@@ -8,12 +8,13 @@
 __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& shared,
                                         ClusterPlace place, u32 units, int k_tiles, int consumer) {
   const int warp = int(threadIdx.x / 32 % 4);
+  const int storer = (consumer * 4 + warp) / kStoreWarps;
   const int first_row = PINGPONG ? 0 : consumer * kConsumerRows;
   const StageRelease release;
 #if !STORES_IN_RING
-  WarpStores& buffers = shared.stores[consumer * 4 + warp];
+  StoreBuffers& buffers = shared.stores[storer];
+  u32 filled = 0;  // of them, so far
 #endif
-  u32 half = 0;  // of the warp's store buffers
   Exchange exchange(shared);
   RingPosition at{0, 0};
   u32 id = first_unit();
@@ -41,19 +42,20 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
     const bool last = id + stride >= units;
     block_wait<CONSUMERS * 128>();  // until no warp's product reads that stage
     if (kCluster > 1 && last) release(shared.empty[held]);  // nobody fills it any more
-    WarpStores& buffers = reinterpret_cast<WarpStores*>(&shared.stages[held])[consumer * 4 + warp];
+    StoreBuffers& buffers = reinterpret_cast<StoreBuffers*>(&shared.stages[held])[storer];
+    u32 filled = 0;
 #endif
-    store_tile(buffers, half, acc, args, exchange, unit, unit.row + first_row + warp * 16);
+    store_tile(buffers, filled, acc, args, exchange, unit, unit.row + first_row + warp * 16);
 #if STORES_IN_RING
     if (!last) {
-      if (threadIdx.x % 32 == 0) tma_store_wait<0>();
+      if (leads_store()) tma_store_wait<0>();
       fence_async_proxy();
       block_wait<CONSUMERS * 128>();
       release(shared.empty[held]);
     }
 #endif
   }
-  if (threadIdx.x % 32 == 0) tma_store_wait<0>();
+  if (leads_store()) tma_store_wait<0>();
   exchange.wait_until_read();
 }
 

@@ -192,23 +192,24 @@ __device__ __forceinline__ void store_share(const float (&acc)[kTilesM][kAccumul
 }
 
 // Rows of C from this block's accumulators: all there is to them, or a part of the sum.
-__device__ __forceinline__ void store_tile(WarpStores& buffers, u32& half,
+__device__ __forceinline__ void store_tile(StoreBuffers& buffers, u32& filled,
                                            float (&acc)[kTilesM][kAccumulators],
                                            const WgmmaArgs& args, Exchange& exchange,
                                            const Unit& unit, int row) {
 #if SPLIT_PARTS > 1
-  if (!has_rows(args, row, 0)) return;  // nor has any warp that it would speak to
+  const bool speaks = has_rows(args, row, 0);  // else no warp that it would speak to has any
+  if (!TRANSPOSED && !speaks) return;
   float slice[kTilesM][kSliceAccumulators];
-  exchange.add(slice, acc, args, row);
-  store_rows(buffers, half, slice, args, row, unit.col + int(cluster_rank()) * kSliceN);
-  exchange.release();
+  if (speaks) exchange.add(slice, acc, args, row);
+  store_rows(buffers, filled, slice, args, row, unit.col + int(cluster_rank()) * kSliceN);
+  if (speaks) exchange.release();
 #elif SPLIT_K > 1
   if (args.split.groups > 1) {
     store_share(acc, args, unit, row);
   } else {  // k is too short for more: there is no workspace
-    store_rows(buffers, half, acc, args, row, unit.col);
+    store_rows(buffers, filled, acc, args, row, unit.col);
   }
 #else
-  store_rows(buffers, half, acc, args, row, unit.col);
+  store_rows(buffers, filled, acc, args, row, unit.col);
 #endif
 }

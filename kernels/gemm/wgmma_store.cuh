@@ -1,5 +1,22 @@
-// The epilogue: accumulators through a warp's own shared memory to C, by the copy engine where C's
-// rows permit it.
+// The epilogue: accumulators through shared memory of a warp's or a consumer's own to C, by the
+// copy engine where C's rows permit it.
+
+// The thread that starts a buffer's stores and waits for them.
+__device__ __forceinline__ bool leads_store() { return threadIdx.x % (32 * kStoreWarps) == 0; }
+
+// Between threads that share a store buffer.
+__device__ __forceinline__ void meet_at_buffer() {
+  if constexpr (TRANSPOSED) {
+    warpgroup_wait<CONSUMERS>(int(threadIdx.x) / 128 - 1);
+  } else {
+    __syncwarp();
+  }
+}
+
+// Rows of the product that other warps have in this one's buffer, before its own.
+__device__ __forceinline__ int rows_before() {
+  return TRANSPOSED ? int(threadIdx.x / 32 % 4) * 16 : 0;
+}
 
 // Byte offset of a 16-byte piece in a store buffer. Rows of 128, 64 and 32 bytes are swizzled as
 // the copy engine expects it; most others spread over the banks by themselves.
@@ -67,12 +84,14 @@ static_assert(!HAS_BETA || kSliceN % CHUNK_N == 0, "C is read before any of it i
 // Where a lane's row of two or four matrices of 8 by 8 goes. Matrices in the order: the product's
 // rows 0..7 and 8..15 of 8 columns from `first` on, the same of the next 8.
 __device__ __forceinline__ u32 matrix_row(int first, int lane) {
-  if constexpr (TRANSPOSED) return store_offset(first + lane / 16 * 8 + lane % 8, lane / 8 % 2);
+  if constexpr (TRANSPOSED) {
+    return store_offset(first + lane / 16 * 8 + lane % 8, rows_before() / 8 + lane / 8 % 2);
+  }
   return store_offset(lane % 16, first / 8 + lane / 16);
 }
 
-// Fills a warp's buffer with 16 rows and CHUNK_N columns of the product from the accumulators of
-// columns `kFirst` on; `row` and `col` are the first. A thread holds pairs: rows lane / 4 and 8
+// Fills a buffer with this warp's 16 rows and CHUNK_N columns of the product from the accumulators
+// of columns `kFirst` on; `row` and `col` are the first. A thread holds pairs: rows lane / 4 and 8
 // further, columns 2 x (lane % 4) of every 8.
 template <int kFirst>
 __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
@@ -110,15 +129,16 @@ __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
   }
 }
 
-// A warp's buffer where the copy engine cannot write C's rows: in pieces as wide as these are
-// aligned; `row` and `col` are of C.
+// A buffer to where the copy engine cannot write C's rows: in pieces as wide as these are aligned;
+// `row` and `col` are of C.
 __device__ __forceinline__ void store_pieces(const StoreBuffer& buffer, const GemmArgs& args,
                                              int row, int col) {
   constexpr int kPiecesOfRow = kStoreColumns / kPieceElements;
-  const int lane = int(threadIdx.x % 32);
+  constexpr int kThreads = 32 * kStoreWarps;
+  const int lane = int(threadIdx.x % kThreads);
   const u8* bytes = &buffer.rows[0][0];
 #pragma unroll(ALIGN_C == 16 ? 1 : 4)  // more would spill where the copy engine does nearly all
-  for (int i = lane; i < kStoreRows * kPiecesOfRow; i += 32) {
+  for (int i = lane; i < kStoreRows * kPiecesOfRow; i += kThreads) {
     const int r = i / kPiecesOfRow;
     const int c = i % kPiecesOfRow * kPieceElements;
     if (!exists(row + r, rows_of_c(args)) || !exists(col + c, columns_of_c(args))) continue;
@@ -135,71 +155,78 @@ __device__ __forceinline__ bool ends_well(const GemmArgs& args, int col) {
 }
 
 template <int kChunk>
-__device__ __forceinline__ void store_chunks(WarpStores& buffers, u32& half,
+__device__ __forceinline__ void store_chunks(StoreBuffers& buffers, u32& filled,
                                              const float (&acc)[kSliceAccumulators],
                                              const WgmmaArgs& args, int row, int slice) {
   if constexpr (kChunk < kChunks) {
     const int col = slice + chunk_column(kChunk);
-    const bool first_lane = threadIdx.x % 32 == 0;
-    StoreBuffer& buffer = buffers[half];
-    half ^= kStoreBuffers - 1;
-    if (first_lane) tma_store_wait<1>();  // the group before the last has read this buffer
-    __syncwarp();
+    const int first = row - rows_before();
+    const bool leads = leads_store();
+    StoreBuffer& buffer = buffers[filled % kStoreBuffers];
+    if (!TRANSPOSED || filled >= kStoreBuffers) {
+      if (leads) tma_store_wait<1>();  // the group before the last has read this buffer
+      meet_at_buffer();
+    }
+    ++filled;
     fill_store_buffer<chunk_column(kChunk)>(buffer, acc, args.gemm, row, col);
-    if (ALIGN_C == 16 && ends_well(args.gemm, TRANSPOSED ? row : col)) {
+    if (ALIGN_C == 16 && ends_well(args.gemm, TRANSPOSED ? first : col)) {
       fence_async_proxy();
-      __syncwarp();
-      if (first_lane) {
-        tma_store(args.map_c, shared_address(&buffer), TRANSPOSED ? row : col,
-                  TRANSPOSED ? col : row);
+      meet_at_buffer();
+      if (leads) {
+        tma_store(args.map_c, shared_address(&buffer), TRANSPOSED ? first : col,
+                  TRANSPOSED ? col : first);
       }
     } else {
-      __syncwarp();
-      store_pieces(buffer, args.gemm, TRANSPOSED ? col : row, TRANSPOSED ? row : col);
+      meet_at_buffer();
+      store_pieces(buffer, args.gemm, TRANSPOSED ? col : first, TRANSPOSED ? first : col);
     }
-    if (first_lane) tma_store_commit();
-    store_chunks<kChunk + 1>(buffers, half, acc, args, row, slice);
+    if (leads) tma_store_commit();
+    store_chunks<kChunk + 1>(buffers, filled, acc, args, row, slice);
   }
 }
 
-// The same for a warp that has two chunks in all: both are staged before the first leaves, which
+// The same for threads that have two chunks in all: both are staged before the first leaves, which
 // saves a fence. Where there are more, the way of one hides the filling of the next.
-__device__ __forceinline__ void store_two_chunks(WarpStores& buffers,
+__device__ __forceinline__ void store_two_chunks(StoreBuffers& buffers, u32& filled,
                                                  const float (&acc)[kSliceAccumulators],
                                                  const WgmmaArgs& args, int row, int slice) {
   const int col = slice + chunk_column(0);
   const int last = slice + chunk_column(1);
-  const bool first_lane = threadIdx.x % 32 == 0;
-  if (first_lane) tma_store_wait<0>();
-  __syncwarp();
+  const int first = row - rows_before();
+  const bool leads = leads_store();
+  if (!TRANSPOSED || filled > 0) {
+    if (leads) tma_store_wait<0>();
+    meet_at_buffer();
+  }
+  filled = kStoreBuffers;
   fill_store_buffer<chunk_column(0)>(buffers[0], acc, args.gemm, row, col);
   fill_store_buffer<chunk_column(1)>(buffers[1], acc, args.gemm, row, last);
   fence_async_proxy();
-  __syncwarp();
+  meet_at_buffer();
 #pragma unroll
   for (int chunk = 0; chunk < 2; ++chunk) {
     const int at = chunk == 0 ? col : last;
-    if (!ends_well(args.gemm, TRANSPOSED ? row : at)) {
-      store_pieces(buffers[chunk], args.gemm, TRANSPOSED ? at : row, TRANSPOSED ? row : at);
-    } else if (first_lane) {
-      tma_store(args.map_c, shared_address(&buffers[chunk]), TRANSPOSED ? row : at,
-                TRANSPOSED ? at : row);
+    if (!ends_well(args.gemm, TRANSPOSED ? first : at)) {
+      store_pieces(buffers[chunk], args.gemm, TRANSPOSED ? at : first, TRANSPOSED ? first : at);
+    } else if (leads) {
+      tma_store(args.map_c, shared_address(&buffers[chunk]), TRANSPOSED ? first : at,
+                TRANSPOSED ? at : first);
     }
   }
-  if (first_lane) tma_store_commit();
+  if (leads) tma_store_commit();
 }
 
 // This warp's rows of the block's tile, or of its slice; `col`: its first column. Also of rows that
 // C does not have: versions with a branch around those were slower (NOTES.md).
-__device__ __forceinline__ void store_rows(WarpStores& buffers, u32& half,
+__device__ __forceinline__ void store_rows(StoreBuffers& buffers, u32& filled,
                                            const float (&acc)[kTilesM][kSliceAccumulators],
                                            const WgmmaArgs& args, int row, int col) {
 #pragma unroll
   for (int t = 0; t < kTilesM; ++t) {
     if constexpr (ALIGN_C == 16 && kTilesM == 1 && kChunks == 2) {
-      store_two_chunks(buffers, acc[t], args, row, col);
+      store_two_chunks(buffers, filled, acc[t], args, row, col);
     } else {
-      store_chunks<0>(buffers, half, acc[t], args, row + t * 64, col);
+      store_chunks<0>(buffers, filled, acc[t], args, row + t * 64, col);
     }
   }
 }

@@ -41,9 +41,12 @@ struct Stage {
   TileB b;
 };
 
-// What one store moves: rows of C, in the order in which C has them.
+// What one store moves, in the order in which C has it: a warp's rows, or, where these are columns
+// of C, those of a consumer's four warps, so that it moves whole lines.
+constexpr int kStoreWarps = TRANSPOSED ? 4 : 1;
 constexpr int kStoreRows = TRANSPOSED ? CHUNK_N : 16;
-constexpr int kStoreColumns = TRANSPOSED ? 16 : CHUNK_N;
+constexpr int kStoreColumns = TRANSPOSED ? 64 : CHUNK_N;
+constexpr int kStorers = CONSUMERS * 4 / kStoreWarps;
 
 struct StoreBuffer {
   u8 rows[kStoreRows][kStoreColumns * kOutBytes];
@@ -68,12 +71,12 @@ struct GivenBarriers {
 // One is filled while the other is stored; one alone where C leaves through a stage all at once.
 constexpr int kChunks = (kSliceN + CHUNK_N - 1) / CHUNK_N;  // of a row of this block's columns
 constexpr int kStoreBuffers = STORES_IN_RING && kTilesM * kChunks == 1 ? 1 : 2;
-typedef StoreBuffer WarpStores[kStoreBuffers];
+typedef StoreBuffer StoreBuffers[kStoreBuffers];
 
 struct SharedMemory {
   Stage stages[STAGES];
 #if !STORES_IN_RING
-  WarpStores stores[CONSUMERS * 4];
+  StoreBuffers stores[kStorers];
 #endif
 #if SPLIT_PARTS > 1
   Given given[CONSUMERS * 4];
@@ -117,7 +120,7 @@ static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
 static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
 static_assert(sizeof(StoreBuffer) == SMEM_STORE_BYTES, "store buffer");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
-static_assert(!STORES_IN_RING || (!PINGPONG && sizeof(Stage) >= sizeof(WarpStores[CONSUMERS * 4])),
+static_assert(!STORES_IN_RING || (!PINGPONG && sizeof(Stage) >= sizeof(StoreBuffers[kStorers])),
               "stores lie in a stage that all consumers have read");
 
 typedef Ring<STAGES> RingPosition;

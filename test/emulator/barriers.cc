@@ -78,41 +78,43 @@ void Launch::fence_barriers(Thread& t) {
 bool Launch::at_block_barrier(Thread& first, const Lanes& lanes, const Instruction& i) {
   Block& block = *first.block;
   const int barrier_operand = i.op == Op::block_any ? 1 : 0;
-  if (value(first, i, barrier_operand) != 0) throw Fault("another barrier than 0");
+  const auto number = value(first, i, barrier_operand);
+  if (number >= block.named_barriers.size()) throw Fault("a barrier that no block has");
+  NamedBarrier& barrier = block.named_barriers[static_cast<std::size_t>(number)];
   const int expected = i.op != Op::block_any && i.operands > 1
                            ? whole(first, i, 1)
                            : static_cast<int>(block.threads.size());
-  if (block.arrived > 0 && block.expected != expected) {
+  if (barrier.arrived > 0 && barrier.expected != expected) {
     throw Fault("threads meet at a barrier and expect different numbers of them");
   }
-  block.expected = expected;
-  block.arrived += static_cast<int>(kWarp);
-  tell(warp_of(first), block.heard);
+  barrier.expected = expected;
+  barrier.arrived += static_cast<int>(kWarp);
+  tell(warp_of(first), barrier.heard);
   if (i.op == Op::block_any) {
-    for (const std::uint64_t* lane : lanes) block.any |= (lane[operand(i, 2).slot] & 1) != 0;
+    for (const std::uint64_t* lane : lanes) barrier.any |= (lane[operand(i, 2).slot] & 1) != 0;
   }
   const bool waits = i.op != Op::block_arrive;
   if (waits) {
     set_state(first, State::block);
-    block.waiting.push_back(&first);
+    barrier.waiting.push_back(&first);
   }
-  if (block.arrived > expected) throw Fault("more threads at a barrier than it expects");
-  if (block.arrived == expected) {
+  if (barrier.arrived > expected) throw Fault("more threads at a barrier than it expects");
+  if (barrier.arrived == expected) {
     if (i.op == Op::block_any) {
-      for (Thread* waiting : block.waiting) {
+      for (Thread* waiting : barrier.waiting) {
         const Instruction& own = program_.code[static_cast<std::size_t>(waiting->at)];
         for (std::size_t lane = 0; lane < kWarp; ++lane) {
           waiting[0]
               .block->threads[static_cast<std::size_t>(waiting->id) + lane]
-              .registers[operand(own, 0).slot] = block.any ? 1 : 0;
+              .registers[operand(own, 0).slot] = barrier.any ? 1 : 0;
         }
       }
     }
-    block.arrived = 0;
-    block.any = false;
-    for (Thread* waiting : block.waiting) hear(warp_of(*waiting).clocks, block.heard);
-    block.heard.clear();
-    schedule_.go_on(block.waiting);
+    barrier.arrived = 0;
+    barrier.any = false;
+    for (Thread* waiting : barrier.waiting) hear(warp_of(*waiting).clocks, barrier.heard);
+    barrier.heard.clear();
+    schedule_.go_on(barrier.waiting);
   }
   return !waits;
 }

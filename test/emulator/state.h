@@ -106,6 +106,15 @@ struct Warpgroup {
 
 struct Cluster;
 
+// One of a block's, which threads reach by its number.
+struct NamedBarrier {
+  int expected = 0;
+  int arrived = 0;
+  bool any = false;
+  std::vector<Thread*> waiting;
+  Clocks heard;  // from those that arrived
+};
+
 struct Block {
   std::uint32_t index;
   std::uint32_t rank;  // in its cluster
@@ -116,12 +125,7 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<std::uint64_t> registers;
   std::size_t alive;
-  // Barrier 0 of the block.
-  int expected = 0;
-  int arrived = 0;
-  bool any = false;
-  std::vector<Thread*> waiting;
-  Clocks heard;  // from those that arrived
+  std::array<NamedBarrier, 16> named_barriers;
   std::vector<Warpgroup> warpgroups;
 
   explicit Block(std::size_t bytes) : shared(bytes) {}

@@ -70,7 +70,7 @@ TEST_CASE("wgmma_swap multiplies the transposes, and C is stored as it lies") {
   const TensorMap& c = plan.maps[2];
   CHECK(c.address == same.maps[2].address);
   CHECK((c.inner == 2000 && c.outer == 20 && c.pitch_bytes == 4016));
-  CHECK((c.box_inner == 16 && c.box_outer == 24 && c.swizzle_bytes == 32));
+  CHECK((c.box_inner == 64 && c.box_outer == 24 && c.swizzle_bytes == 128));
   CHECK(plan.grid[0] == 16);  // tiles of 128 columns of C
 
   DeviceSpec device;
@@ -216,6 +216,19 @@ TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that T
   large.ldc = 8192;
   CHECK(plan_of(config, large).maps[2].box_inner == 56);  // 168 columns in three stores
   CHECK(plan_of(config, large).maps[2].swizzle_bytes == 0);
+}
+
+TEST_CASE("wgmma_swap stores whole lines of C, for which a consumer's warps meet") {
+  const Problem few = product(100, 8192);
+  for (const int consumers : {1, 2, 3}) {
+    const Config config = config_of("wgmma_swap:block_m=" + std::to_string(64 * consumers) +
+                                    ",block_n=104,consumers=" + std::to_string(consumers));
+    const TensorMap map_c = plan_of(config, few).maps[2];
+    CHECK(map_c.box_inner == 64);
+    CHECK(map_c.box_outer == 56);  // 104 rows in two stores
+    CHECK(map_c.swizzle_bytes == 128);
+    CHECK(config.kernel->resources(config, few, DeviceSpec{}, 0).barriers == 1 + consumers);
+  }
 }
 
 TEST_CASE("wgmma serves what the copy engine can load, and the family falls back to mma") {
