@@ -41,7 +41,10 @@ struct ActualResources {
   std::int32_t cluster = 1;
   bool serialised = false;  // ptxas serialised wgmma (C7510 and the like)
 
-  bool spills() const { return spill_store_bytes > 0 || spill_load_bytes > 0; }
+  // Also where the log is missing, as it is where NVRTC (12.9 on) takes code from the driver's
+  // cache: what spills has a stack, and the kernels keep nothing else there (NOTES.md, "mma:
+  // fp32").
+  bool spills() const { return stack_bytes > 0 || spill_store_bytes > 0 || spill_load_bytes > 0; }
 
   friend bool operator==(const ActualResources&, const ActualResources&) = default;
 };

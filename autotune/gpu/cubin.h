@@ -10,9 +10,9 @@
 namespace autotune::gpu {
 
 // Registers, static shared memory, stack, barriers, cluster and the most threads per block of one
-// entry point. Spills are not in a cubin: see add_compiler_report. Reads arbitrary bytes safely;
-// corrupt_file for anything that is not a whole cubin of a known compute capability with that entry
-// point.
+// entry point. How much spills is not in a cubin, see add_compiler_report, but whether it does.
+// Reads arbitrary bytes safely; corrupt_file for anything that is not a whole cubin of a known
+// compute capability with that entry point.
 Expected<ActualResources> read_cubin(std::string_view image, std::string_view entry);
 
 // Adds what only the log of `--ptxas-options=-v` says about one entry point: bytes of spill stores

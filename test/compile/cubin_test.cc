@@ -104,6 +104,17 @@ TEST_CASE("spills of every architecture are read") {
   }
 }
 
+TEST_CASE("that code spills is known from the cubin alone, without the compiler's log") {
+  for (const DeviceSpec* device : test::one_gpu_per_capability()) {
+    const std::string& arch = device->limits.arch;
+    INFO(arch);
+    const auto spilled = gpu::read_cubin(compile(kSpills, "spills", arch).cubin, "spills");
+    CHECK(spilled->spills());
+    const auto whole = compile(kPlain, "plain", arch, {{"CLUSTER", ""}});
+    CHECK(!gpu::read_cubin(whole.cubin, "plain")->spills());
+  }
+}
+
 TEST_CASE("what spills is compiled again where nobody checks its results, and nothing else is") {
   const auto compiler = gpu::nvrtc();
   REQUIRE(compiler);
