@@ -98,7 +98,14 @@ Expected<void> check_replaceable(std::string_view option, const std::string& fil
 Expected<void> check_apart(const std::vector<Target>& targets) {
   std::vector<Target> files;
   for (const Target& target : targets) {
-    if (target.file.empty() || target.file == "-") continue;
+    if (target.file.empty()) continue;
+    if (target.file == "-") {
+      if (target.option == "--json") continue;
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{} '-': only --json writes to stdout; give './-' for a file of that "
+                              "name",
+                              target.option));
+    }
     for (const Target& other : files) {
       if (!same_file(other.file, target.file)) continue;
       return fail(ErrorCode::bad_input,

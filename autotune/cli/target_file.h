@@ -22,11 +22,12 @@ Expected<void> check_replaceable(std::string_view option, const std::string& fil
 // A place that a command writes to, and the option that names it.
 struct Target {
   std::string_view option;
-  std::string file;  // empty: not given; "-": stdout
+  std::string file;  // empty: not given; "-": stdout, of --json alone
 };
 
 // Whether each has a file of its own, however they are spelled: bad_input where not, for what is
-// written last would be all that is left. Pipes and devices may be shared.
+// written last would be all that is left. Pipes and devices may be shared. bad_input, too, where
+// one is to be stdout that never is.
 Expected<void> check_apart(const std::vector<Target>& targets);
 
 // Writes over what is there. io_failed where that cannot be done.

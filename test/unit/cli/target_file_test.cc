@@ -114,9 +114,12 @@ TEST_CASE("files are told apart however they are spelled") {
   CHECK_FALSE(apart(folder / "no/such/", folder / "no/such"));
   CHECK_FALSE(apart("new", "./new"));
   CHECK_FALSE(cli::check_apart({{"--cache", "a"}, {"--svg", "b"}, {"--json", "a"}}));
+  // Only --json has a stdout.
+  CHECK_FALSE(apart("-", "new"));
   // Nothing is lost there.
+  CHECK(apart("new", "-"));
+  CHECK(apart("./-", "-"));
   CHECK(apart("", ""));
-  CHECK(apart("-", "-"));
   CHECK(apart("/dev/null", "/dev/null"));
 
   const auto told = apart("new", "./new");
