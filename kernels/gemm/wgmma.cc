@@ -115,10 +115,13 @@ class Wgmma final : public GemmTwin {
          l.ring_bytes},
     };
     if (!l.stores_in_ring) {
-      terms.push_back({"store buffers",
-                       fmt::format("{} warps x 2 x 16 rows x {} columns x {} bytes",
-                                   4 * v[kConsumers], l.chunk, storage_bytes(traits.out_dtype)),
-                       l.stores_bytes});
+      terms.push_back(
+          {"store buffers",
+           fmt::format("{} x 2 x {} rows x {} columns x {} bytes",
+                       transposes_ ? fmt::format("{} consumers", v[kConsumers])
+                                   : fmt::format("{} warps", 4 * v[kConsumers]),
+                       transposes_ ? kInstructionM : 16, l.chunk, storage_bytes(traits.out_dtype)),
+           l.stores_bytes});
     }
     terms.push_back(
         {"barriers",

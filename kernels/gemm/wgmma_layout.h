@@ -95,15 +95,16 @@ inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t, std::i
 inline constexpr std::int64_t kMostShared = 232448;
 
 // Shared memory: the ring of stages, each A then B; two buffers of 16 rows per consumer warp for
-// the stores, unless these go through a stage; where a cluster's blocks share k, what the others
-// give; barriers: two per stage, two for pingpong's turns, two per consumer warp for what is given.
+// the stores (of wgmma_swap a consumer's warps share two of 64), unless these go through a stage;
+// where a cluster's blocks share k, what the others give; barriers: two per stage, two for
+// pingpong's turns, two per consumer warp for what is given.
 struct SmemLayout {
   std::int64_t a_bytes;
   std::int64_t b_bytes;
   std::int64_t ring_bytes;
   std::int64_t given_bytes;
   std::int64_t chunk;
-  std::int64_t store_bytes;  // of one buffer
+  std::int64_t store_bytes;  // of 16 rows of one buffer
   std::int64_t stores_bytes;
   bool stores_in_ring;  // C leaves through a stage that has been read
   std::int64_t barriers;
