@@ -100,8 +100,8 @@ std::vector<Target> targets_of(const Options& options) {
           {"--output", options.calibration},
           {"--output", options.sweep},
           {"--svg", options.svg},
-          {"--yaml", options.yaml},
-          {"--json", options.json}};
+          {"--yaml", options.yaml, true},
+          {"--json", options.json, true}};
 }
 
 int run_parsed(const CLI::App& app, const Options& options, const Streams& streams) {

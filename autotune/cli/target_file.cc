@@ -100,10 +100,9 @@ Expected<void> check_apart(const std::vector<Target>& targets) {
   for (const Target& target : targets) {
     if (target.file.empty()) continue;
     if (target.file == "-") {
-      if (target.option == "--json") continue;
+      if (target.may_be_stdout) continue;
       return fail(ErrorCode::bad_input,
-                  fmt::format("{} '-': only --json writes to stdout; give './-' for a file of that "
-                              "name",
+                  fmt::format("{} '-' is not written to stdout; './-' would be a file of that name",
                               target.option));
     }
     for (const Target& other : files) {

@@ -22,7 +22,8 @@ Expected<void> check_replaceable(std::string_view option, const std::string& fil
 // A place that a command writes to, and the option that names it.
 struct Target {
   std::string_view option;
-  std::string file;  // empty: not given; "-": stdout, of --json alone
+  std::string file;  // empty: not given; "-": stdout
+  bool may_be_stdout = false;
 };
 
 // Whether each has a file of its own, however they are spelled: bad_input where not, for what is

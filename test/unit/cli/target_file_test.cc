@@ -94,7 +94,7 @@ TEST_CASE("files are told apart however they are spelled") {
   std::filesystem::create_symlink("real/old", folder / "link");
   std::filesystem::create_hard_link(folder / "real/old", folder / "twin");
   const auto apart = [](const std::string& a, const std::string& b) {
-    return cli::check_apart({{"--output", a}, {"--json", b}});
+    return cli::check_apart({{"--output", a}, {"--json", b, true}});
   };
   for (const std::string name : {"real/old", "real/new"}) {
     const std::string file = folder / name;
@@ -114,7 +114,7 @@ TEST_CASE("files are told apart however they are spelled") {
   CHECK_FALSE(apart(folder / "no/such/", folder / "no/such"));
   CHECK_FALSE(apart("new", "./new"));
   CHECK_FALSE(cli::check_apart({{"--cache", "a"}, {"--svg", "b"}, {"--json", "a"}}));
-  // Only --json has a stdout.
+  // Not all have a stdout.
   CHECK_FALSE(apart("-", "new"));
   // Nothing is lost there.
   CHECK(apart("new", "-"));
