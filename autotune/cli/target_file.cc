@@ -102,7 +102,7 @@ Expected<void> check_apart(const std::vector<Target>& targets) {
     if (target.file == "-") {
       if (target.may_be_stdout) continue;
       return fail(ErrorCode::bad_input,
-                  fmt::format("{} '-' is not written to stdout; './-' would be a file of that name",
+                  fmt::format("{} '-' goes to no stdout: give a file ('./-' for one of that name)",
                               target.option));
     }
     for (const Target& other : files) {

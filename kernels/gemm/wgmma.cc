@@ -115,13 +115,12 @@ class Wgmma final : public GemmTwin {
          l.ring_bytes},
     };
     if (!l.stores_in_ring) {
-      terms.push_back(
-          {"store buffers",
-           fmt::format("{} x 2 x {} rows x {} columns x {} bytes",
-                       transposes_ ? fmt::format("{} consumers", v[kConsumers])
-                                   : fmt::format("{} warps", 4 * v[kConsumers]),
-                       transposes_ ? kInstructionM : 16, l.chunk, storage_bytes(traits.out_dtype)),
-           l.stores_bytes});
+      terms.push_back({"store buffers",
+                       fmt::format("{} x 2 x {} rows x {} columns x {} bytes",
+                                   transposes_ ? fmt::format("{} consumers", v[kConsumers])
+                                               : fmt::format("{} warps", 4 * v[kConsumers]),
+                                   buffer_rows(), l.chunk, storage_bytes(traits.out_dtype)),
+                       l.stores_bytes});
     }
     terms.push_back(
         {"barriers",
@@ -235,7 +234,7 @@ class Wgmma final : public GemmTwin {
     return {{"SMEM_A_BYTES", std::to_string(l.a_bytes)},
             {"SMEM_B_BYTES", std::to_string(l.b_bytes)},
             {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
-            {"SMEM_STORE_BYTES", std::to_string(l.store_bytes * (transposes_ ? 4 : 1))},
+            {"SMEM_STORE_BYTES", std::to_string(l.store_bytes / kWarpRows * buffer_rows())},
             {"CHUNK_N", std::to_string(l.chunk)},
             {"SPLIT_PARTS", std::to_string(parts_of(v))},
             {"STORES_IN_RING", l.stores_in_ring ? "1" : "0"},
@@ -282,8 +281,8 @@ class Wgmma final : public GemmTwin {
     if (traits.align_c != 16) return;  // not stored by the copy engine
     // What one store moves: so many rows of C by columns.
     const std::int64_t chunk = layout_of(v, traits).chunk;
-    const std::int64_t rows = transposes_ ? chunk : 16;
-    const std::int64_t columns = transposes_ ? kInstructionM : chunk;
+    const std::int64_t rows = transposes_ ? chunk : buffer_rows();
+    const std::int64_t columns = transposes_ ? buffer_rows() : chunk;
     const std::int64_t row_bytes = columns * storage_bytes(problem.out_dtype);
     const bool swizzled = row_bytes == 128 || row_bytes == 64 || row_bytes == 32;
     TensorMap map;
@@ -301,6 +300,11 @@ class Wgmma final : public GemmTwin {
 
  private:
   static constexpr std::int32_t kMaxRegisters = 255;
+
+  // Rows of the product in a store buffer: a warp's, or, where they are columns of C, all of a
+  // consumer's, so that a store moves whole lines.
+  std::int64_t buffer_rows() const { return transposes_ ? kInstructionM : kWarpRows; }
+
   bool transposes_;
 };
 

@@ -25,6 +25,7 @@ enum Index {
 using Values = ParameterValuesArray;
 
 inline constexpr std::int64_t kInstructionM = 64;  // rows of a warpgroup's instruction
+inline constexpr std::int64_t kWarpRows = 16;      // and of them each warp's
 
 inline std::int64_t element(const KernelTraits& t) { return storage_bytes(t.dtype); }
 inline std::int64_t step_k(const KernelTraits& t) { return 32 / element(t); }
@@ -104,7 +105,7 @@ struct SmemLayout {
   std::int64_t ring_bytes;
   std::int64_t given_bytes;
   std::int64_t chunk;
-  std::int64_t store_bytes;  // of 16 rows of one buffer
+  std::int64_t store_bytes;  // of a warp's rows of one buffer
   std::int64_t stores_bytes;
   bool stores_in_ring;  // C leaves through a stage that has been read
   std::int64_t barriers;
@@ -122,7 +123,7 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
   const auto store_by = [&](std::int64_t most) {
     l.chunk = chunk_columns(v, t, most);
-    l.store_bytes = 16 * l.chunk * storage_bytes(t.out_dtype);
+    l.store_bytes = kWarpRows * l.chunk * storage_bytes(t.out_dtype);
     l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
     return l.total() <= kMostShared;
   };
