@@ -59,6 +59,7 @@ struct DeviceSpec {
   ArchLimits limits;
   int sm_count = 0;
   int clustered_sms = 0;  // that clusters of more than two blocks reach at once; 0: nobody knows
+  int gpc_sms = 0;        // in a GPC, where these have one way to the L2; 0: nobody knows
   double boost_mhz = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t dram_bytes = 0;

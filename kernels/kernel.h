@@ -67,6 +67,8 @@ struct Work {
   std::int64_t block_k = 0;
   std::int64_t split_k = 1;    // blocks that share the k tiles of an output tile
   std::int64_t cluster_k = 1;  // as many where they are one cluster, else 1
+  int cluster_m = 1;           // blocks that share loads, along m and n
+  int cluster_n = 1;
   int stages = 1;
   int warps = 1;
   double flops_per_k_tile = 0;       // of one block, padding included
@@ -74,6 +76,8 @@ struct Work {
   // Fetched from L2 or DRAM by one block; where what brings them is slower than the L2's port, as
   // many as that carries meanwhile.
   double load_bytes_per_k_tile = 0;
+  double a_bytes_per_k_tile = 0;  // in whole lines of the L2, of one block
+  double b_bytes_per_k_tile = 0;
   std::int64_t load_piece_bytes = 0;        // that one request asks for; 0: a tile's whole row
   double load_instructions_per_k_tile = 0;  // copies that a warp issues
   double store_bytes_per_tile = 0;          // epilogue, C read included when beta != 0

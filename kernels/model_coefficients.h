@@ -37,6 +37,8 @@ struct ModelCoefficients {
   double ahead_tensor_share = 1;
   double ahead_l2_bytes_per_clock = 64;  // what the L2 port carries
 
+  double gpc_bytes_per_clock = 600;  // of a whole GPC, whose SMs share its way to the L2
+
   friend bool operator==(const ModelCoefficients&, const ModelCoefficients&) = default;
 };
 

@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "search/occupancy.h"
+#include "search/tile_walk.h"
 
 namespace autotune::search {
 namespace {
@@ -126,6 +127,21 @@ Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& ma
           1 - std::min(1.0, cache / std::max(1.0, operands))};
 }
 
+Gpc gpc_of(const Work& work, const DeviceSpec& device) {
+  const auto in = [](std::int64_t tiles, int blocks) {
+    return static_cast<double>(std::max<std::int64_t>(1, tiles / blocks));
+  };
+  const auto parts = static_cast<double>(std::max<std::int64_t>(1, work.split_k));
+  const double blocks = work.cluster_m * work.cluster_n * parts;
+  return {in(work.tiles_m, work.cluster_m),
+          in(work.tiles_n, work.cluster_n),
+          std::max(1.0, device.gpc_sms / blocks),
+          work.a_bytes_per_k_tile * work.cluster_m,
+          work.b_bytes_per_k_tile * work.cluster_n,
+          parts,
+          device.gpc_sms > 0 ? device.model.gpc_bytes_per_clock : 0};
+}
+
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
              const ModelCoefficients& model, const Style& style) {
   // What does not fit in registers is stored and read once per k tile.
@@ -191,16 +207,22 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
 // decides how often an operand that does not stay in L2 is read again.
 double model_parts::Traffic::in_order(TileOrder order) const {
   if (stays) return 0;
-  const double along = order.raster_along_n ? tiles_n : tiles_m;
-  const double across = order.raster_along_n ? tiles_m : tiles_n;
-  const double width = std::clamp<double>(order.swizzle, 1, across);
-  const double length = std::min(along, std::ceil(at_once / width));
-  const double walked = std::min(across, width * std::ceil(at_once / (width * along)));
-  const double in_m = order.raster_along_n ? walked : length;
-  const double in_n = order.raster_along_n ? length : walked;
+  const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
   const double operands = a_bytes + b_bytes;
   const double without_cache = rounds * (a_bytes * in_m / tiles_m + b_bytes * in_n / tiles_n);
   return operands + std::max(0.0, without_cache - operands) * missed + c_bytes;
+}
+
+double model_parts::Gpc::in_order(TileOrder order) const {
+  if (bytes_per_clock <= 0) return 0;
+  const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
+  return parts * (in_m * a_bytes + in_n * b_bytes) / bytes_per_clock;
+}
+
+double model_parts::Gpc::least() const {
+  if (bytes_per_clock <= 0) return 0;
+  const double tiles = std::min(at_once, tiles_m * tiles_n);  // rows x columns at least
+  return parts * 2 * std::sqrt(tiles * a_bytes * b_bytes) / bytes_per_clock;
 }
 
 CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec& device,
@@ -210,6 +232,7 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   machine_ = machine_of(device, problem.dtype, work, style, resources.cluster, max_sms);
   waves_ = waves_of(work, resources, device, machine_);
   traffic_ = traffic_of(work, device, machine_, waves_, problem.mode);
+  gpc_ = gpc_of(work, device);
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
   full_ = residents_of(waves_.resident, step_, work, style, parts);
@@ -249,10 +272,12 @@ double CodeModel::clocks_between_loads(double blocks, double dram) const {
   return (latency + blocks * step_.l2) / step_.in_flight;
 }
 
-double CodeModel::main_loop_us(double dram) const {
+double CodeModel::main_loop_us(const Shared& shared) const {
+  const double dram = shared.dram;
   // Clocks that an SM takes for one k tile of each of its blocks.
   const auto step_clocks = [&](const Residents& residents) {
-    return busiest(with_latency_, residents.busy, clocks_between_loads(residents.blocks, dram));
+    return busiest(with_latency_, {residents.busy, clocks_between_loads(residents.blocks, dram),
+                                   residents.blocks * shared.gpc});
   };
   const double in_full = step_clocks(full_);
   double sm_clocks = waves_.full * in_full;
@@ -264,23 +289,30 @@ double CodeModel::main_loop_us(double dram) const {
   return busiest(with_dram_, sm_clocks, dram_clocks) / machine_.clocks_per_us;
 }
 
-double CodeModel::total_us(double dram) const {
-  return launch_us_ + fill_us_ + main_loop_us(dram) + epilogue_us_ + reduction_us_;
+double CodeModel::total_us(const Shared& shared) const {
+  return launch_us_ + fill_us_ + main_loop_us(shared) + epilogue_us_ + reduction_us_;
+}
+
+CodeModel::Shared CodeModel::shared_in(TileOrder order) const {
+  return {traffic_.in_order(order), gpc_.in_order(order)};
 }
 
 double CodeModel::us(TileOrder order) {
-  const double dram = traffic_.in_order(order);
-  if (dram != dram_) {  // else the order changes nothing, which is common
-    dram_ = dram;
-    us_ = total_us(dram);
+  const Shared shared = shared_in(order);
+  if (shared != last_) {  // else the order changes nothing, which is common
+    last_ = shared;
+    us_ = total_us(shared);
   }
   return us_;
 }
 
-double CodeModel::least_us() const { return total_us(traffic_.least()) * kRounding; }
+double CodeModel::least_us() const {
+  return total_us({traffic_.least(), gpc_.least()}) * kRounding;
+}
 
 std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
-  const double dram = traffic_.in_order(order);
+  const Shared shared = shared_in(order);
+  const double dram = shared.dram;
   const double per_us = machine_.clocks_per_us;
   const double together = waves_.full > 0 ? waves_.resident : waves_.tail;
   const double block_steps =
@@ -288,13 +320,14 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
   const double waits = clocks_between_loads(together, dram) * waves_.count() * waves_.k_steps;
   return {{"launch", launch_us_},
           {"pipeline fill", fill_us_},
-          {"main loop", main_loop_us(dram)},
+          {"main loop", main_loop_us(shared)},
           {"epilogue", epilogue_us_},
           {"split-k reduction", reduction_us_},
-          {"total", total_us(dram)},
+          {"total", total_us(shared)},
           {"alone: multiply", step_.multiply * block_steps},
           {"alone: shared memory", step_.smem * block_steps},
           {"alone: L2", step_.l2 * block_steps},
+          {"alone: a GPC's way to L2", shared.gpc * block_steps},
           {"alone: copy instructions", step_.issue * block_steps},
           {"alone: a warp's copies", step_.warp_issue * waves_.count() * waves_.k_steps / per_us},
           {"alone: latency", waits / per_us},

@@ -48,6 +48,20 @@ struct Traffic {
   double in_order(TileOrder order) const;
 };
 
+// SMs that share a way to the L2. What several of them ask for at the same time comes by it once.
+struct Gpc {
+  double tiles_m;  // of clusters
+  double tiles_n;
+  double at_once;  // of these, with one block on each SM
+  double a_bytes;  // of one's A and B, per k tile
+  double b_bytes;
+  double parts;            // of k, which have none of it in common
+  double bytes_per_clock;  // 0: nobody knows
+  // Clocks for one k tile of a block on each SM.
+  double in_order(TileOrder order) const;
+  double least() const;  // no order takes less
+};
+
 // Clocks that one k tile of one block keeps each unit of its SM busy.
 struct Step {
   double multiply;
@@ -83,13 +97,22 @@ class CodeModel {
   std::vector<TimeTerm> terms(TileOrder order) const;
 
  private:
-  double total_us(double dram) const;
-  double main_loop_us(double dram) const;
+  // What the order of the tiles decides.
+  struct Shared {
+    double dram;  // bytes
+    double gpc;   // clocks for one k tile of a block on each SM
+    friend bool operator==(const Shared&, const Shared&) = default;
+  };
+
+  Shared shared_in(TileOrder order) const;
+  double total_us(const Shared& shared) const;
+  double main_loop_us(const Shared& shared) const;
   double clocks_between_loads(double blocks, double dram) const;
 
   model_parts::Machine machine_;
   model_parts::Waves waves_;
   model_parts::Traffic traffic_;
+  model_parts::Gpc gpc_;
   model_parts::Step step_;
   model_parts::Residents full_;
   model_parts::Residents tail_;
@@ -102,7 +125,7 @@ class CodeModel {
   double fill_us_;
   double epilogue_us_;
   double reduction_us_ = 0;
-  double dram_ = -1;  // bytes of the last order that was asked about, and its time
+  Shared last_{-1, 0};  // of the order that was asked about last, and its time
   double us_ = 0;
 };
 

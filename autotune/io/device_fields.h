@@ -42,6 +42,13 @@ void visit_counts(Device& device, Visit&& visit) {
   visit("dram_bytes", device.dram_bytes);
 }
 
+// ... and of those that nobody may know (0), SMs.
+template <class Device, class Visit>
+void visit_optional_counts(Device& device, Visit&& visit) {
+  visit("clustered_sms", device.clustered_sms);
+  visit("gpc_sms", device.gpc_sms);
+}
+
 template <class Device, class Visit>
 void visit_rates(Device& device, Visit&& visit) {
   visit("boost_mhz", device.boost_mhz);

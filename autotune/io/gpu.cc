@@ -187,11 +187,11 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
     if (map.has(name)) member = map.number(name, 1e-3, kMaxRate);
     marked.emplace_back(name);
   });
-  if (map.has("clustered_sms")) {
+  visit_optional_counts(device, [&](std::string_view name, int& member) {
     const int most = map.has("sm_count") ? device.sm_count : max_of<int>();
-    device.clustered_sms = static_cast<int>(map.integer("clustered_sms", 1, most));
-  }
-  marked.emplace_back("clustered_sms");
+    if (map.has(name)) member = static_cast<int>(map.integer(name, 1, most));
+    marked.emplace_back(name);
+  });
   if (map.has("unverified")) device.unverified = map.names("unverified", marked);
   if (map.has("derived")) device.derived = map.names("derived", marked);
   const YamlNode* limits = map.find("limits");

@@ -36,7 +36,9 @@ Json json_of(const DeviceSpec& device) {
   visit_tensor_peaks(device, [&json](std::string_view name, double value) {
     json[std::string(name)] = or_null(value);
   });
-  json["clustered_sms"] = or_null(device.clustered_sms);
+  visit_optional_counts(device, [&json](std::string_view name, int value) {
+    json[std::string(name)] = or_null(value);
+  });
   json["unverified"] = device.unverified;
   json["derived"] = device.derived;
   Json curve = Json::array();

@@ -72,7 +72,7 @@ std::string device_assignments(const DeviceSpec& device) {
   assign("derived", literals(device.derived));
   assign("launch_us", device.launch_us);
   assign("measured_f16_bf16_tflops", device.measured_f16_bf16_tflops);
-  assign("clustered_sms", device.clustered_sms);
+  visit_optional_counts(device, assign);
   std::string points;
   for (const ReadPoint& point : device.cold_read_us) {
     points += fmt::format("{{{}, {}}}, ", point.mib, point.us);

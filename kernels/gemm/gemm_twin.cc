@@ -314,6 +314,8 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   work.split_k = std::int64_t{parts.parts} * parts.groups;
   work.cluster_k = parts.parts;
+  work.cluster_m = shape.m;
+  work.cluster_n = shape.n;
   work.order = tile_order(config);
   const double m = static_cast<double>(work.block_m);
   const double n = static_cast<double>(work.block_n);
@@ -339,10 +341,12 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
     return static_cast<double>(extent) * k * element * whole *
            line_share({std::min(row, piece), pitch, row}, bytes);
   };
-  const double lines_a = requested(a_is_k_major(lie.layout), work.block_m, lie.lda) / shape.n;
-  const double lines_b =
-      requested(b_is_k_major(lie.layout), work.block_n, lie.ldb) * weights(traits) / shape.m;
-  work.load_bytes_per_k_tile = std::max(work.load_bytes_per_k_tile, lines_a + lines_b);
+  work.a_bytes_per_k_tile = requested(a_is_k_major(lie.layout), work.block_m, lie.lda);
+  work.b_bytes_per_k_tile =
+      requested(b_is_k_major(lie.layout), work.block_n, lie.ldb) * weights(traits);
+  work.load_bytes_per_k_tile =
+      std::max(work.load_bytes_per_k_tile,
+               work.a_bytes_per_k_tile / shape.n + work.b_bytes_per_k_tile / shape.m);
   return work;
 }
 
