@@ -42,7 +42,7 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
   Data data;
   for (const std::string& path : options.calibration_data) {
     // Results are JSON as well.
-    if (auto apart = check_apart({{"--data", path}, {"--json", options.json}}); !apart) {
+    if (auto apart = check_apart({{"--data", path}, {"--json", options.json, true}}); !apart) {
       return tl::unexpected(apart.error());
     }
     auto read = tune::read_observations(path, device);

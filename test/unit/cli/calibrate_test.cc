@@ -69,6 +69,9 @@ TEST_CASE("winners measured on an H200 give a model section that is nearer to th
   // The section alone is written anew as well.
   CHECK(run(calibrate({"--data", kData + "tune_gemm.json", "-o", file})).code == 0);
   CHECK(io::read_file(file).value_or(*text) != *text);
+  const Ran json = run(calibrate({"--data", kData + "tune_gemm.json", "--json", "-"}));
+  CHECK(json.code == 0);
+  CHECK(contains(json.out, "\"errors\": ["));
 }
 
 TEST_CASE("a cache's trials are fitted, and the GPU's own file takes the section") {
