@@ -15,6 +15,7 @@
 #include "autotune/io/json.h"
 #include "autotune/io/load.h"
 #include "autotune/io/model_text.h"
+#include "autotune/io/sweep.h"
 #include "autotune/tune/observations.h"
 #include "cache/store.h"
 #include "kernels/problem.h"
@@ -33,14 +34,35 @@ struct Data {
   Observations excluded;
 };
 
+// What is named, folders by the files in them, each file once however often: a trial counts once.
+Expected<std::vector<std::string>> files_of(const std::vector<std::string>& named) {
+  std::vector<std::string> files;
+  for (const std::string& path : named) {
+    std::error_code ignored;
+    std::vector<std::filesystem::path> found = {path};
+    if (std::filesystem::is_directory(path, ignored)) {
+      auto sweeps = io::sweep_files(path);
+      if (!sweeps) return tl::unexpected(sweeps.error());
+      found = *std::move(sweeps);
+    }
+    for (const std::filesystem::path& file : found) {
+      const auto again = [&](const std::string& other) { return same_file(other, file.string()); };
+      if (std::none_of(files.begin(), files.end(), again)) files.push_back(file.string());
+    }
+  }
+  return files;
+}
+
 Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
   if (options.calibration_data.empty()) {
     return fail(ErrorCode::bad_input,
                 "--data is missing: name a cache, what 'autotune sweep' wrote, or results of "
                 "'autotune tune --json'");
   }
+  const auto files = files_of(options.calibration_data);
+  if (!files) return tl::unexpected(files.error());
   Data data;
-  for (const std::string& path : options.calibration_data) {
+  for (const std::string& path : *files) {
     // Results are JSON as well.
     if (auto apart = check_apart({{"--data", path}, {"--json", options.json, true}}); !apart) {
       return tl::unexpected(apart.error());

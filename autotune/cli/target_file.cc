@@ -33,14 +33,6 @@ fs::path place_of(const std::string& file) {
   return place.has_filename() ? place : place.parent_path();  // "folder/" is "folder"
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  if (is_special(a)) return false;
-  std::error_code ignored;
-  if (fs::equivalent(a, b, ignored)) return true;
-  const fs::path place = place_of(a);
-  return !place.empty() && place == place_of(b);
-}
-
 // Where a link leads.
 fs::path target_of(const std::string& file) {
   std::error_code error;
@@ -93,6 +85,14 @@ Expected<void> check_writable(std::string_view option, const std::string& file,
 Expected<void> check_replaceable(std::string_view option, const std::string& file) {
   const auto may = check_writable(option, file);
   return !may || is_special(file) ? may : check_writable(option, part_of(file));
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  if (is_special(a)) return false;
+  std::error_code ignored;
+  if (fs::equivalent(a, b, ignored)) return true;
+  const fs::path place = place_of(a);
+  return !place.empty() && place == place_of(b);
 }
 
 Expected<void> check_apart(const std::vector<Target>& targets) {

@@ -19,6 +19,9 @@ Expected<void> check_writable(std::string_view option, const std::string& file,
 // The same for replace(), which needs room for a second file beside the first; whatever that holds.
 Expected<void> check_replaceable(std::string_view option, const std::string& file);
 
+// Whether two paths, there yet or not, lead to one file. Pipes and devices are never the same.
+bool same_file(const std::string& a, const std::string& b);
+
 // A place that a command writes to, and the option that names it.
 struct Target {
   std::string_view option;

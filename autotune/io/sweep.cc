@@ -256,7 +256,8 @@ Expected<Sweep> load_sweep(const std::filesystem::path& file) {
   return parse_sweep(*text, file.string());
 }
 
-Expected<std::vector<Sweep>> load_sweeps(const std::filesystem::path& file_or_folder) {
+Expected<std::vector<std::filesystem::path>> sweep_files(
+    const std::filesystem::path& file_or_folder) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   if (!std::filesystem::is_directory(file_or_folder, error)) {
@@ -271,8 +272,14 @@ Expected<std::vector<Sweep>> load_sweeps(const std::filesystem::path& file_or_fo
                 fmt::format("{}: holds no *{} file", file_or_folder.string(), kExtension));
   }
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+Expected<std::vector<Sweep>> load_sweeps(const std::filesystem::path& file_or_folder) {
+  const auto files = sweep_files(file_or_folder);
+  if (!files) return tl::unexpected(files.error());
   std::vector<Sweep> sweeps;
-  for (const std::filesystem::path& file : files) {
+  for (const std::filesystem::path& file : *files) {
     auto sweep = load_sweep(file);
     if (!sweep) return tl::unexpected(sweep.error());
     sweeps.push_back(*std::move(sweep));

@@ -60,6 +60,9 @@ struct Sweep {
 Expected<Sweep> parse_sweep(std::string_view text, const std::string& origin);
 Expected<Sweep> load_sweep(const std::filesystem::path& file);
 // One file, or every *.sweep of a folder in the order of their names; bad_input where none is.
+Expected<std::vector<std::filesystem::path>> sweep_files(
+    const std::filesystem::path& file_or_folder);
+// All of them.
 Expected<std::vector<Sweep>> load_sweeps(const std::filesystem::path& file_or_folder);
 
 // "gemm_4096x4096x4096_bf16_tn.sweep", with what is unusual about the problem added.

@@ -94,6 +94,24 @@ TEST_CASE("a cache's trials are fitted, and the GPU's own file takes the section
   CHECK(device->cold_read_us.size() == h200().cold_read_us.size());
 }
 
+TEST_CASE("a trial counts once however often its file is named") {
+  const TempFolder folder;
+  const std::string sweep = folder / "a.sweep";
+  std::filesystem::copy_file(
+      AUTOTUNE_SOURCE_DIR "/test/data/wide/gemm_1000x1000x1000_bf16_tn.sweep", sweep);
+  std::filesystem::create_symlink(kData + "tune_gemm.json", folder / "link.json");
+  std::filesystem::create_hard_link(sweep, folder / "b.sweep");
+  const Ran once =
+      run(calibrate({"--data", sweep, "--data", kData + "tune_gemm.json", "--json", "-"}));
+  INFO(once.err);
+  REQUIRE(once.code == 0);
+  const Ran often =
+      run(calibrate({"--data", sweep, "--data", kData + "tune_gemm.json", "--data", sweep, "--data",
+                     folder.str(), "--data", folder / "link.json", "--json", "-"}));
+  CHECK(often.code == 0);
+  CHECK(often.out == once.out);
+}
+
 TEST_CASE("calibrate without usable data says what to do") {
   const TempFolder folder;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
