@@ -101,6 +101,7 @@ Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device
   result.device = device.name;
   result.problems = static_cast<std::int64_t>(fitted.problems());
   result.trials = static_cast<std::int64_t>(fitted.trials());
+  result.read = static_cast<std::int64_t>(data.fitted.size());
   result.model = *model;
   result.errors.push_back(row_of("defaults", fitted.error_of({})));
   result.errors.push_back(row_of("fitted", fitted.error_of(*model)));
@@ -115,6 +116,16 @@ Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device
   return result;
 }
 
+// What was read and not fitted to.
+std::string left_out_text(const io::CalibrateJson& result) {
+  if (result.trials == result.read) return "";
+  return fmt::format(
+      ", of {} read: what can run there, and of many of one problem some, evenly from the fastest "
+      "to "
+      "the slowest",
+      grouped(result.read));
+}
+
 std::string errors_text(const io::CalibrateJson& result) {
   using enum Table::Align;
   Table table({{"|predicted / measured - 1|", left},
@@ -126,8 +137,8 @@ std::string errors_text(const io::CalibrateJson& result) {
     table.add({row.of, grouped(row.trials), percent(100 * row.median), percent(100 * row.p90),
                percent(100 * (row.first_choice - 1))});
   }
-  return fmt::format("{}: fitted to {} of {}\n{}", result.device, counted(result.trials, "trial"),
-                     counted(result.problems, "problem"), table.str());
+  return fmt::format("{}: fitted to {} of {}{}\n{}", result.device, counted(result.trials, "trial"),
+                     counted(result.problems, "problem"), left_out_text(result), table.str());
 }
 
 std::string section_of(const io::CalibrateJson& result) {

@@ -277,6 +277,7 @@ struct CalibrateJson {
   std::string device;
   std::int64_t problems = 0;  // that were fitted to
   std::int64_t trials = 0;
+  std::int64_t read = 0;  // trials of problems that are not excluded, of which those were taken
   std::vector<ModelErrorJson> errors;
   ModelCoefficients model;
 };

@@ -20,6 +20,7 @@ std::string to_json(const CalibrateJson& result) {
   return document({{"device", result.device},
                    {"problems", result.problems},
                    {"trials", result.trials},
+                   {"read", result.read},
                    {"errors", errors},
                    {"model", model}});
 }

@@ -112,6 +112,18 @@ TEST_CASE("a trial counts once however often its file is named") {
   CHECK(often.out == once.out);
 }
 
+TEST_CASE("calibrate says how many of the trials it took") {
+  const std::string sweep = AUTOTUNE_SOURCE_DIR "/test/data/wide/gemm_1000x1000x1000_bf16_tn.sweep";
+  const Ran ran = run(calibrate({"--data", sweep}));
+  INFO(ran.out << ran.err);
+  CHECK(contains(ran.out, "fitted to 250 trials of 1 problem, of 669 read: "));
+  CHECK(contains(ran.out, "evenly from the fastest to the slowest"));
+  const Ran json = run(calibrate({"--data", sweep, "--json", "-"}));
+  CHECK(contains(json.out, "\"trials\": 250"));
+  CHECK(contains(json.out, "\"read\": 669"));
+  CHECK_FALSE(contains(run(calibrate({"--data", kData + "tune_gemm.json"})).out, " read: "));
+}
+
 TEST_CASE("calibrate without usable data says what to do") {
   const TempFolder folder;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
