@@ -32,12 +32,16 @@ std::string match_text(const BestConfig& best) {
   return "default: the performance model's choice, never measured";
 }
 
-io::BestRowJson row_of(const BestConfig& best) {
-  return {best.problem,      best.config,    std::string(to_string(best.match)),
-          best.from_problem, best.median_us, ""};
+// `capped`: --max-sms leaves the config fewer SMs than its time was measured with: winners are
+// those of whole GPUs.
+io::BestRowJson row_of(const BestConfig& best, bool capped) {
+  io::BestRowJson row{best.problem, best.config, std::string(to_string(best.match)),
+                      best.from_problem};
+  (capped ? row.all_sms_us : row.median_us) = best.median_us;
+  return row;
 }
 
-void print(const BestConfig& best, Output& output) {
+void print(const BestConfig& best, bool capped, Output& output) {
   if (output.quiet()) {
     output.result(best.config + "\n");
     return;
@@ -45,7 +49,10 @@ void print(const BestConfig& best, Output& output) {
   Table table({{"", Table::Align::left}, {"", Table::Align::left}});
   table.add({"config", best.config});
   table.add({"match", match_text(best)});
-  if (best.median_us > 0) table.add({"measured", microseconds(best.median_us) + " when tuned"});
+  if (best.median_us > 0) {
+    table.add({"measured", microseconds(best.median_us) + " when tuned" +
+                               (capped ? ", with all SMs; not measured with --max-sms" : "")});
+  }
   output.result(fmt::format("{} on {}\n{}", titled(best.problem), best.device, table.str()));
 }
 
@@ -59,6 +66,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (!limits) return tl::unexpected(limits.error());
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
+  const bool capped = limits->max_sms > 0 && limits->max_sms < device->spec.sm_count;
   const lookup::Bounds bounds{&*space, *std::move(limits)};
 
   const auto store = open_store(options, cache::Access::read_only, output);
@@ -72,11 +80,13 @@ Expected<int> run(const Options& options, Output& output) {
   for (const Problem& problem : request->problems) {
     const auto best = lookup::answer(problem, device->spec, sources, bounds);
     if (best) {
-      document.rows.push_back(row_of(*best));
-      print(*best, output);
+      document.rows.push_back(row_of(*best, capped));
+      print(*best, capped, output);
       continue;
     }
-    document.rows.push_back({problem, "", "", "", 0, best.error().message});
+    io::BestRowJson& row = document.rows.emplace_back();
+    row.problem = problem;
+    row.error = best.error().message;
     if (!first) first = best.error();
   }
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());

@@ -88,7 +88,8 @@ Json json_of(const ReplayRowJson& row) {
 Json json_of(const BestRowJson& row) {
   return {{"problem", problem_json(row.problem)}, {"config", or_null(row.config)},
           {"match", or_null(row.match)},          {"from_problem", or_null(row.from_problem)},
-          {"median_us", or_null(row.median_us)},  {"error", or_null(row.error)}};
+          {"median_us", or_null(row.median_us)},  {"all_sms_us", or_null(row.all_sms_us)},
+          {"error", or_null(row.error)}};
 }
 
 Json json_of(const BundleRowJson& row) {

@@ -265,6 +265,22 @@ TEST_CASE("best without an entry is the plan's default, said so") {
   CHECK(best["config"] == plan["default_config"]);
 }
 
+TEST_CASE("best tells a time that was measured with more SMs than are asked for") {
+  const auto best = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--cache", "/no/such/folder/cache.db"});
+    return test::run(square("best", "nvidia-h200", more));
+  };
+  const json whole = json::parse(best({"--json", "-"}).out);
+  CHECK(whole["median_us"] > 0);
+  CHECK(whole["all_sms_us"].is_null());
+  CHECK(json::parse(best({"--max-sms", "132", "--json", "-"}).out) == whole);
+  CHECK_FALSE(contains(best({}).out, "SMs"));
+  const json capped = json::parse(best({"--max-sms", "131", "--json", "-"}).out);
+  CHECK(capped["median_us"].is_null());
+  CHECK(capped["all_sms_us"] == whole["median_us"]);
+  CHECK(contains(best({"--max-sms", "131"}).out, "with all SMs; not measured with --max-sms"));
+}
+
 TEST_CASE("devices lists what is known, with or without a GPU here") {
   const Ran ran = test::run({"devices", "--json", "-"});
   CHECK(ran.code == 0);

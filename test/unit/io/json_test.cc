@@ -227,11 +227,12 @@ TEST_CASE("best") {
   row.match = "default";
   BestJson best{"NVIDIA H200", std::nullopt, {row}};
   const Json json = Json::parse(to_json(best));
-  CHECK(keys_of(json) == Keys{"config", "device", "error", "from_problem", "match", "median_us",
-                              "problem", "schema"});
+  CHECK(keys_of(json) == Keys{"all_sms_us", "config", "device", "error", "from_problem", "match",
+                              "median_us", "problem", "schema"});
   CHECK(json["match"] == "default");
   CHECK(json["from_problem"].is_null());
   CHECK(json["median_us"].is_null());
+  CHECK(json["all_sms_us"].is_null());
   best.suite = "gemm";
   CHECK(Json::parse(to_json(best))["rows"].size() == 1);
 }
