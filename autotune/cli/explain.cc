@@ -24,10 +24,11 @@ struct Explained {
   bool fits = false;
 };
 
-// `config` empty: the default.
+// `text` empty: the default. `label`: what stands before the verdict where nothing else does.
 Expected<Explained> explain_one(const std::string& text, const Problem& problem,
-                                const DeviceSpec& device, const search::Space& space,
-                                const search::Limits& limits, Output& output) {
+                                const std::string& label, const DeviceSpec& device,
+                                const search::Space& space, const search::Limits& limits,
+                                Output& output) {
   // A config is explained also where nothing fits; then there is no nearest one to name.
   const auto plan = search::make_plan(problem, device, space, limits);
   if (!plan && (plan.error().code != ErrorCode::nothing_fits || text.empty())) {
@@ -50,7 +51,7 @@ Expected<Explained> explain_one(const std::string& text, const Problem& problem,
   output.text(parameters_text(e.config));
   output.text(resources_text(e));
   output.text("\n");
-  output.result(verdicts_text(e));
+  output.result((output.quiet() ? label : "") + verdicts_text(e));
   output.text(time_text(e));
   output.text(nearest_text(e));
   return Explained{json_of(e), e.fits()};
@@ -94,8 +95,9 @@ Expected<int> run(const Options& options, Output& output) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Problem stage = stage_of(problem, i);
     if (i > 0) output.text("\n");
-    const auto explained = explain_one(parts[i], stage, device->spec,
-                                       *io::space_for(stage.family, &*space), *limits, output);
+    const auto explained =
+        explain_one(parts[i], stage, stage_label(stage, stage_count(problem)), device->spec,
+                    *io::space_for(stage.family, &*space), *limits, output);
     if (!explained) return tl::unexpected(explained.error());
     document.stages.push_back(explained->json);
     fit = fit && explained->fits;

@@ -79,7 +79,8 @@ Expected<int> run(const Options& options, Output& output) {
   const bool suite = !request->suite.empty();
   const bool whole = !suite || output.verbose();
   io::PlanJson document{device->spec.name, std::nullopt, {}};
-  const bool rows = suite || !request->family->stages.empty();
+  const std::size_t stages = stage_count(request->problems.front());
+  const bool rows = suite || stages > 1;
   if (rows) document.suite = request->suite;
   SuiteTable table;
   std::optional<Error> first;
@@ -100,7 +101,9 @@ Expected<int> run(const Options& options, Output& output) {
     document.rows.push_back(plan_row(*plan, device->spec));
     table.add(*plan);
     if (whole) print_whole(*plan, device->spec, output);
-    if (output.quiet()) output.result(document.rows.back().default_config + "\n");
+    if (output.quiet()) {
+      output.result(stage_label(problem, stages) + document.rows.back().default_config + "\n");
+    }
     const auto audited = auditor->audit(*plan, own, interrupt.flag(), document.rows.back());
     if (!audited) return tl::unexpected(audited.error());
   }

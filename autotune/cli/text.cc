@@ -94,6 +94,10 @@ std::string titled(const Problem& problem) {
   return text.starts_with(problem.family) ? text : problem.family + " " + text;
 }
 
+std::string stage_label(const Problem& stage, std::size_t stages) {
+  return stages > 1 ? titled(stage) + ": " : "";
+}
+
 std::string counted(std::int64_t number, std::string_view noun) {
   const bool hisses = noun.ends_with('s') || noun.ends_with("sh") || noun.ends_with("ch");
   const char* plural = hisses ? "es" : "s";

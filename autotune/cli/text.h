@@ -1,6 +1,7 @@
 // How numbers and tables look to a person. Units stand beside the number; columns line up.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ double tflops_of(double flops, double us);
 
 // "gemm 4096x4096x4096 bf16 tn": describe() with the family always in front.
 std::string titled(const Problem& problem);
+
+// What stands before a line about one of a problem's `stages`, where nothing else says which:
+// "gemm 100x512x1524 bf16 tn: "; nothing where there is only one.
+std::string stage_label(const Problem& stage, std::size_t stages);
 
 // "1 config", "2 configs", "2 false passes".
 std::string counted(std::int64_t number, std::string_view noun);

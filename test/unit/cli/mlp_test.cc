@@ -58,8 +58,10 @@ TEST_CASE("an MLP's plan is that of each of its kernels") {
   const Ran text = mlp("plan");
   CHECK(contains(text.out, "geglu 100x1524x512 bf16 tn on NVIDIA H200"));
   CHECK(contains(text.out, "gemm 100x512x1524 bf16 tn on NVIDIA H200"));
-  CHECK(mlp("plan", {"-q"}).out == plan["rows"][0]["default_config"].get<std::string>() + "\n" +
-                                       plan["rows"][1]["default_config"].get<std::string>() + "\n");
+  CHECK(mlp("plan", {"-q"}).out ==
+        "geglu 100x1524x512 bf16 tn: " + plan["rows"][0]["default_config"].get<std::string>() +
+            "\ngemm 100x512x1524 bf16 tn: " + plan["rows"][1]["default_config"].get<std::string>() +
+            "\n");
 }
 
 TEST_CASE("what is asked of an MLP holds for the kernel that it is about") {
@@ -130,6 +132,17 @@ TEST_CASE("explain tells of the kernels whose configs it is given") {
       mlp_json("explain", {"--config", "mma + mma:block_m=16,block_n=2048,block_k=64,stages=2"}, 3);
   CHECK(large["stages"][0]["fits"] == true);
   CHECK(large["stages"][1]["fits"] == false);
+}
+
+TEST_CASE("explain -q says which of an MLP's kernels a verdict is about") {
+  CHECK(mlp("explain", {"-q"}).out ==
+        "geglu 100x1524x512 bf16 tn: Fits.\ngemm 100x512x1524 bf16 tn: Fits.\n");
+  CHECK(mlp("explain", {"-q", "--config", "mma:block_m=64"}).out ==
+        "geglu 100x1524x512 bf16 tn: Fits.\n");
+  CHECK(contains(mlp("explain").out, "\nFits.\n"));
+  CHECK(test::run({"explain", "gemm", "--m", "64", "--n", "64", "--k", "64", "--device",
+                   "nvidia-h200", "-q"})
+            .out == "Fits.\n");
 }
 
 TEST_CASE("explain refuses more configs than there are kernels") {
