@@ -55,14 +55,20 @@ std::string parse_text(const CLI::App& at, const CLI::ParseError& error) {
   return extras.empty() ? error.what() : fmt::format("unexpected argument '{}'", extras.front());
 }
 
-// CLI11 would only say that one is required.
-Expected<void> check_command(const std::vector<std::string>& args) {
+// CLI11 would only say that one is required. Of options, `app` has those that stand alone.
+Expected<void> check_command(const CLI::App& app, const std::vector<std::string>& args) {
   if (args.empty()) return fail(ErrorCode::bad_input, "name a command: " + command_names());
-  const bool option = args.front().starts_with('-');
+  if (args.front().starts_with('-')) {
+    if (app.get_option_no_throw(args.front()) != nullptr) return {};
+    return fail(ErrorCode::bad_input,
+                fmt::format("unknown option '{}' before a command; a command's options come after "
+                            "its name",
+                            args.front()));
+  }
   const bool known =
       std::any_of(std::begin(kCommands), std::end(kCommands),
                   [&](const Command* command) { return command->name == args.front(); });
-  if (option || known) return {};
+  if (known) return {};
   return fail(ErrorCode::bad_input, fmt::format("unknown command '{}'; the commands are {}",
                                                 args.front(), command_names()));
 }
@@ -163,7 +169,7 @@ int run_cli(const std::vector<std::string>& args, const Streams& streams) {
     streams.out << bash_completion(app);
     return kExitDone;
   }
-  if (auto command = check_command(args); !command) {
+  if (auto command = check_command(app, args); !command) {
     command.error().message += "; see 'autotune --help'";
     return report(streams.err, command.error());
   }

@@ -166,6 +166,8 @@ TEST_CASE("options that do not exist, lack a value or come twice are wrong usage
   check_refused({}, "autotune --help");
   check_refused({}, "devices, plan, explain");
   check_refused({"dance"}, "unknown command 'dance'");
+  check_refused({"--foo", "plan"}, "unknown option '--foo' before a command; a command's options");
+  check_refused({"--json", "x", "plan", "gemm"}, "unknown option '--json' before a command");
   check_refused(plan_with({"--dtyp", "bf16"}), "unknown option '--dtyp'");
   check_refused(plan_with({"64"}), "unexpected argument '64'");
   check_refused({"plan", "gemm", "--m", "1", "--n", "1", "--k", "1", "--device", ""}, "--device");
