@@ -45,8 +45,27 @@ std::string command_names() {
   return names;
 }
 
+// CLI11's own texts name the option and go on "At Most 1 required but received 2".
+std::string value_text(const CLI::App& at, const std::string& text) {
+  const std::size_t begin = text.find('-');
+  if (begin == std::string::npos) return text;
+  const std::string name = text.substr(begin, text.find_first_of(": ", begin) - begin);
+  const CLI::Option* option = at.get_option_no_throw(name);
+  if (option == nullptr) return text;
+  const int most = option->get_items_expected_max();
+  if (most == 0) return name + " takes no value";
+  if (most == 1 && option->count() > 1) {
+    return fmt::format("{} is given {} times; give it once", name, option->count());
+  }
+  return fmt::format("{0} needs a value: {0} {1}", name, option->get_type_name());
+}
+
 // CLI11 lists what it did not expect in an order of its own.
 std::string parse_text(const CLI::App& at, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr ||
+      dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    return value_text(at, error.what());
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return error.what();
   const std::vector<std::string> extras = at.remaining();
   const auto option = std::find_if(extras.begin(), extras.end(),

@@ -161,8 +161,12 @@ TEST_CASE("a suite of another family than the one named is refused") {
 
 TEST_CASE("options that do not exist, lack a value or come twice are wrong usage") {
   check_refused(plan_with({"--no-such-option"}), "autotune plan --help");
-  check_refused(plan_with({"--m"}), "--m");
-  check_refused(plan_with({"--m", "1", "--m", "2"}), "--m");
+  check_refused(plan_with({"--m"}), "--m needs a value: --m N; see 'autotune plan --help'");
+  check_refused(plan_with({"--exclude", "gemv", "--exclude"}),
+                "--exclude needs a value: --exclude");
+  check_refused(plan_with({"--m", "1", "--m", "2"}), "--m is given 2 times; give it once; see");
+  check_refused(plan_with({"--exact-fp32=maybe"}), "--exact-fp32 takes no value");
+  check_refused(plan_with({"--verbose=x"}), "--verbose takes no value");
   check_refused({}, "autotune --help");
   check_refused({}, "devices, plan, explain");
   check_refused({"dance"}, "unknown command 'dance'");
