@@ -67,6 +67,10 @@ tl::unexpected<Error> bad(const std::string& origin, const std::string& what) {
                   origin, what));
 }
 
+tl::unexpected<Error> no_such_value(std::string_view key) {
+  return fail(ErrorCode::bad_input, fmt::format("{} is missing or no such value", key));
+}
+
 Expected<Problem> read_problem(const Json& json) {
   Members members(json);
   Problem problem;
@@ -89,10 +93,7 @@ Expected<Problem> read_problem(const Json& json) {
   if (members.find("activation") != nullptr) {
     problem.activation = members.choice("activation", parse_activation);
   }
-  if (!members.first_wrong().empty()) {
-    return fail(ErrorCode::bad_input,
-                std::string(members.first_wrong()) + " is missing or no such value");
-  }
+  if (!members.first_wrong().empty()) return no_such_value(members.first_wrong());
   return checked(problem);
 }
 
@@ -104,9 +105,8 @@ Expected<std::optional<TunedEntry>> read_row(const Json& json) {
   const std::string text = row.text(row.find("winner") != nullptr ? "winner" : "config");
   const Json* problem_json = row.find("problem");
   if (problem_json == nullptr) return fail(ErrorCode::bad_input, "problem is missing");
-  if (!row.first_wrong().empty() || !(median_us > 0)) {
-    return fail(ErrorCode::bad_input, "winner, config or median_us is no such value");
-  }
+  if (!row.first_wrong().empty()) return no_such_value(row.first_wrong());
+  if (!(median_us > 0)) return no_such_value("median_us");
   const auto problem = read_problem(*problem_json);
   if (!problem) return tl::unexpected(problem.error());
   const Family* family = find_family(problem->family);

@@ -28,9 +28,9 @@ std::string found(const YamlNode& node) {
     case YamlNode::Kind::null:
       return "nothing";
     case YamlNode::Kind::sequence:
-      return "a list";
+      return node.items.empty() ? "an empty list" : "a list";
     case YamlNode::Kind::map:
-      return "a map";
+      return node.items.empty() ? "an empty map" : "a map";
     case YamlNode::Kind::scalar:
       break;
   }

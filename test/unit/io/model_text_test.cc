@@ -1,6 +1,8 @@
 // The model section of a GPU's file, written and read back.
 #include "autotune/io/model_text.h"
 
+#include <utility>
+
 #include "autotune/io/results.h"
 #include "support.h"
 
@@ -65,13 +67,19 @@ TEST_CASE("results of tune and bench are read back; what is none is refused by r
   const auto without = parse_results(R"({"device": "x", "rows": [{"median_us": null}]})", "r");
   REQUIRE(without);
   CHECK(without->entries.empty());
-  for (const char* row : {R"({"median_us": "fast"})", R"({"median_us": 1, "config": "mma:"})",
-                          R"({"median_us": 1, "config": "mma:", "problem": {"m": 1.5}})"}) {
+  for (const auto& [row, part] :
+       {std::pair{R"({"median_us": 1, "config": "mma:"})", "problem is missing"},
+        {R"({"median_us": "fast", "config": "mma:", "problem": {}})",
+         "median_us is missing or no such value"},
+        {R"({"median_us": -1, "config": "mma:", "problem": {}})",
+         "median_us is missing or no such"},
+        {R"({"median_us": 1, "problem": {}})", "config is missing or no such value"},
+        {R"({"median_us": 1, "config": "mma:", "problem": {"m": 1.5}})", "family is missing"}}) {
     const std::string text = std::string(R"({"device": "x", "rows": [)") + row + "]}";
     const auto file = parse_results(text, "r.json");
     INFO(text);
     REQUIRE(is_bad_input(file));
-    CHECK_THAT(file.error().message, HasText("r.json: row 1"));
+    CHECK_THAT(file.error().message, HasText(std::string("r.json: row 1: ") + part));
   }
 }
 

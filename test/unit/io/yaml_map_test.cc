@@ -36,6 +36,7 @@ TEST_CASE("an integer is plain decimal digits within its range") {
   CHECK_THAT(integer_outcome("-1"), Catch::Matchers::EndsWith("found '-1'"));
   CHECK_THAT(integer_outcome("[1]"), Catch::Matchers::EndsWith("found a list"));
   CHECK_THAT(integer_outcome("{a: 1}"), Catch::Matchers::EndsWith("found a map"));
+  CHECK_THAT(integer_outcome("{}"), Catch::Matchers::EndsWith("found an empty map"));
   CHECK_THAT(integer_outcome(""), Catch::Matchers::EndsWith("found nothing"));
   for (const char* value : {"0x10", "+5", "1_0", "1.0", "99999999999999999999", "seven", "-010"}) {
     INFO(value);
@@ -80,6 +81,15 @@ TEST_CASE("dimensions outside 1 to 2^31-1 are refused with file and line") {
     INFO(value);
     CHECK_THAT(dimension(value), Catch::Matchers::StartsWith("f.yaml:1: m: "));
   }
+}
+
+TEST_CASE("a list that should not be empty is told from one that holds something wrong") {
+  const auto integers = [](const std::string& value) {
+    return outcome("x: " + value + "\n", [](YamlMap& map) { map.integers("x", 0, 9); });
+  };
+  CHECK(integers("[]") ==
+        "f.yaml:1: x: expected a list with at least one item, found an empty list");
+  CHECK(integers("[[1]]") == "f.yaml:1: x: expected a decimal integer from 0 to 9, found a list");
 }
 
 TEST_CASE("an unknown key comes before the missing one that it explains") {
