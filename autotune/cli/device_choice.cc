@@ -68,7 +68,7 @@ Expected<DeviceChoice> choose_auto(Need need, const GpusHere& here) {
   if (here && !here->empty()) return DeviceChoice{here->front().spec, here->front().index};
   const std::string reason = here ? "this machine has no GPU" : here.error().message;
   if (need == Need::gpu) return fail(ErrorCode::no_gpu, reason + kNeedsNone);
-  return fail(ErrorCode::bad_input,
+  return fail(ErrorCode::no_gpu,
               fmt::format("--device auto: {}; name a GPU to plan for, e.g. --device nvidia-h200 "
                           "('autotune devices' lists them)",
                           reason));

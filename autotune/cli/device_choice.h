@@ -25,9 +25,8 @@ struct DeviceChoice {
 using GpusHere = Expected<std::vector<gpu::DetectedGpu>>;
 
 // From --device and --gpu-spec, with what the driver finds here. Errors: bad_input for a GPU that
-// nobody knows (the message lists similar names) and for `auto` without a GPU where a description
-// would do; no_gpu for one that is needed and not here, with the driver's reason where there is no
-// GPU at all.
+// nobody knows (the message lists similar names); no_gpu for one that is needed and not here, with
+// the driver's reason where there is no GPU at all, and for `auto` where there is none.
 Expected<DeviceChoice> choose_device(const Options& options, Need need);
 Expected<DeviceChoice> choose_device(const Options& options, Need need, const GpusHere& here);
 

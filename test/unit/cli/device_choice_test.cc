@@ -52,7 +52,7 @@ TEST_CASE("auto is the first GPU here") {
 }
 
 TEST_CASE("auto without a GPU asks for a name where a name would do") {
-  check_refused("auto", Need::description, kNone, ErrorCode::bad_input, "--device nvidia-h200");
+  check_refused("auto", Need::description, kNone, ErrorCode::no_gpu, "--device nvidia-h200");
   check_refused("auto", Need::gpu, kNone, ErrorCode::no_gpu, "driver is not installed");
   check_refused("auto", Need::gpu, kNone, ErrorCode::no_gpu, "'autotune plan'");
 }
