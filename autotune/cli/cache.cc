@@ -121,7 +121,8 @@ Expected<int> verify(const Options& options, Output& output) {
   if (!store) return tl::unexpected(store.error());
   std::error_code ignored;
   if (!options.cache.empty() && !std::filesystem::exists(store->path(), ignored)) {
-    return fail(ErrorCode::io_failed, "cache verify: there is no " + store->path().string());
+    return fail(ErrorCode::bad_input,
+                fmt::format("cache verify: there is no file '{}'", store->path().string()));
   }
   auto found = store->verify();
   if (!found) return tl::unexpected(found.error());

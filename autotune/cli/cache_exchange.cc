@@ -92,7 +92,7 @@ Expected<void> keep_device(const std::string& name, std::map<std::string, io::Tu
 }
 
 // Another kind of file that a slip of the name would destroy.
-Expected<void> check_replaceable(const fs::path& path) {
+Expected<void> check_export(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return {};
   const auto text = io::read_file(path);
@@ -104,7 +104,8 @@ Expected<void> check_replaceable(const fs::path& path) {
 }
 
 Expected<void> write_whole(const fs::path& path, const std::string& text) {
-  if (const auto may = check_replaceable(path); !may) return may;
+  if (const auto may = check_export(path); !may) return may;
+  if (const auto may = check_replaceable("--yaml", path.string()); !may) return may;
   return replace("--yaml", path.string(), text);
 }
 

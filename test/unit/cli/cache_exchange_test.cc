@@ -130,8 +130,8 @@ TEST_CASE("what export writes, import and the loader read") {
                  "exact"));
   CHECK(contains(run({"cache", "verify", "--cache", folder / "b.db"}).out, "0 cubins"));
   const auto missing = run({"cache", "verify", "--cache", folder / "c.db"});
-  CHECK(missing.code == 1);
-  CHECK(contains(missing.err, "there is no "));
+  CHECK(missing.code == 2);
+  CHECK(contains(missing.err, "there is no file "));
 }
 
 TEST_CASE("an MLP's winner is exported and imported with both of its configs") {
@@ -213,7 +213,7 @@ TEST_CASE("export does not destroy a file that it did not make") {
           0);
   CHECK(contains(text_of(folder / "a.yaml"), "median_us: 9"));
   CHECK(run({"cache", "export", "--yaml", folder / "no/such/a.yaml", "--cache", folder / "a.db"})
-            .code == 1);
+            .code == 2);
   CHECK(run({"cache", "export", "--cache", folder / "a.db"}).code == 2);
   CHECK(run({"cache", "export", "--yaml", "-", "--json", "-", "--cache", folder / "a.db"}).code ==
         2);
