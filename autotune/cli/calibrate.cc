@@ -121,8 +121,7 @@ std::string left_out_text(const io::CalibrateJson& result) {
   if (result.trials == result.read) return "";
   return fmt::format(
       ", of {} read: what can run there, and of many of one problem some, evenly from the fastest "
-      "to "
-      "the slowest",
+      "to the slowest",
       grouped(result.read));
 }
 

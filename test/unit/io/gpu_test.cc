@@ -80,6 +80,7 @@ TEST_CASE("known GPUs are sorted by compute capability and name, and found by na
   CHECK(h200->launch_us == 2.78);
   CHECK(h200->measured_f16_bf16_tflops == 801);
   CHECK(h200->clustered_sms == 120);
+  CHECK(h200->gpc_sms == 16);
   REQUIRE(h200->cold_read_us.size() == 8);
   CHECK(h200->cold_read_us[2].mib == 32);
   CHECK(h200->cold_read_us[2].us == 11.36);
@@ -126,6 +127,7 @@ TEST_CASE("the tables are what the files say, field by field") {
 TEST_CASE("a GPU's file may replace limits and carry measurements") {
   const auto device = parse(kGpu +
                             "clustered_sms: 96\n"
+                            "gpc_sms: 14\n"
                             "limits: {smem_optin_per_block: 65536, blocks_per_sm: 8}\n"
                             "measured:\n  launch_us: 3.5\n  f16_bf16_tflops: 700\n"
                             "  cold_read_us: [{mib: 1, us: 2}, {mib: 10, us: 9.5}]\n");
@@ -137,6 +139,7 @@ TEST_CASE("a GPU's file may replace limits and carry measurements") {
   CHECK(device->launch_us == 3.5);
   CHECK(device->measured_f16_bf16_tflops == 700);
   CHECK(device->clustered_sms == 96);
+  CHECK(device->gpc_sms == 14);
   REQUIRE(device->cold_read_us.size() == 2);
   CHECK(device->cold_read_us[1].us == 9.5);
 }
