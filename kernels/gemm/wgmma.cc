@@ -274,13 +274,31 @@ class Wgmma final : public GemmTwin {
     whole.gemm = args;
     whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
     std::int64_t rows_a = tile_a(v, traits).rows;
-    if (a_is_k_major(problem.layout)) {  // as stage_bytes() expects
-      rows_a = loaded_rows(args.m, v[kBlockM]);
+    std::int64_t rows_b = tile_weights(v, traits).rows;
+    const bool edges_of_b = b_is_k_major(problem.layout) && !traits.gated;
+    // As tile_bytes() expects.
+    if (a_is_k_major(problem.layout)) rows_a = loaded_rows(args.m, v[kBlockM]);
+    if (edges_of_b) rows_b = loaded_rows(args.n, v[kBlockN]);
+    put_argument<GatedWgmmaArgs>(whole, problem, rows_a, rows_b, plan);
+    if (traits.align_c == 16) put_c(config, problem, args, plan);
+    if (a_is_k_major(problem.layout)) {
+      put_edge(offsetof(WgmmaArgs, map_a_edge), args.a, args.m, problem.lda, v[kBlockM], problem,
+               plan);
     }
-    put_argument<GatedWgmmaArgs>(whole, problem, rows_a, tile_weights(v, traits).rows, plan);
-    if (traits.align_c != 16) return;  // not stored by the copy engine
+    if (edges_of_b) {
+      put_edge(offsetof(WgmmaArgs, map_b_edge), args.b, args.n, problem.ldb, v[kBlockN], problem,
+               plan);
+    }
+  }
+
+ private:
+  static constexpr std::int32_t kMaxRegisters = 255;
+
+  // The map by which the copy engine stores C.
+  void put_c(const Config& config, const Problem& problem, const GemmArgs& args,
+             LaunchPlan& plan) const {
     // What one store moves: so many rows of C by columns.
-    const std::int64_t chunk = layout_of(v, traits).chunk;
+    const std::int64_t chunk = layout_of(config.values, traits_of(problem)).chunk;
     const std::int64_t rows = transposes_ ? chunk : buffer_rows();
     const std::int64_t columns = transposes_ ? buffer_rows() : chunk;
     const std::int64_t row_bytes = columns * storage_bytes(problem.out_dtype);
@@ -298,8 +316,14 @@ class Wgmma final : public GemmTwin {
     plan.maps[plan.map_count++] = map;
   }
 
- private:
-  static constexpr std::int32_t kMaxRegisters = 255;
+  // The map of an operand's last tile, where it is one of several and not whole.
+  static void put_edge(std::size_t offset, const void* address, int rows, std::int64_t leading,
+                       int tile_rows, const Problem& problem, LaunchPlan& plan) {
+    const int rest = rows % tile_rows;
+    if (rows < tile_rows || rest == 0) return;
+    plan.maps[plan.map_count++] = operand_map(offset, problem.dtype, address, true, rows, problem.k,
+                                              leading, loaded_rows(rest, tile_rows));
+  }
 
   // Rows of the product in a store buffer: a warp's, or, where they are columns of C, all of a
   // consumer's, so that a store moves whole lines.

@@ -13,8 +13,9 @@ struct alignas(64) TensorMapBytes {
 #define AT_BOTH inline
 #endif
 
-// Rows of A that are loaded into a tile's `tile_rows` where the matrix has `rows`: no more than
-// there are, by the eights after which the swizzle repeats.
+// Rows of an operand that are loaded into a tile's `tile_rows` where the matrix has `rows` more: no
+// others, which would take the copy engine longer than those that there are (NOTES.md), but for the
+// eights after which the swizzle repeats.
 AT_BOTH int loaded_rows(int rows, int tile_rows) {
   return ((rows < tile_rows ? rows : tile_rows) + 7) / 8 * 8;
 }
@@ -27,6 +28,9 @@ struct WgmmaArgs {
   TensorMapBytes map_c;
   GemmArgs gemm;  // tiles_m and tiles_n count the tiles of a cluster
   SplitArgs split;
+  // A's and B's for the last tile along m and n, where it has fewer rows than the first.
+  TensorMapBytes map_a_edge;
+  TensorMapBytes map_b_edge;
 };
 
 // What a gated kernel takes: a longer argument costs every launch.

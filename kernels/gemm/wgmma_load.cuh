@@ -1,11 +1,23 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
-// What arrives for one stage. Rows of A's tile that are not loaded are whatever they were, and so
-// are the product's, which nobody stores.
-__device__ __forceinline__ u32 stage_bytes(const WgmmaArgs& args) {
-  if constexpr (!A_K_MAJOR) return sizeof(Stage);
-  return sizeof(Stage) - (BLOCK_M - loaded_rows(args.gemm.m, BLOCK_M)) * 128 * TileA::kSlabs;
+// Whether a tile that begins at row `first` of an operand is the last of several, and not whole.
+template <bool kKMajor, int kRows>
+__device__ __forceinline__ bool at_edge(int first, int extent) {
+  return kKMajor && first > 0 && first < extent && extent - first < kRows;
 }
+
+// Bytes of an operand's tile that arrive for one stage. Rows that are not loaded are whatever they
+// were, and so are the product's rows or columns, which nobody stores. A tile that lies outside
+// altogether is loaded like the first.
+template <typename Tile, bool kKMajor, int kRows>
+__device__ __forceinline__ u32 tile_bytes(int first, int extent) {
+  if constexpr (!kKMajor) return sizeof(Tile);
+  const int rows = at_edge<kKMajor, kRows>(first, extent) ? extent - first : extent;
+  return u32(loaded_rows(rows, kRows)) * 128 * Tile::kSlabs;
+}
+
+// Of a gated product's two matrices of weights, tiles at the edge are loaded whole.
+constexpr bool kEdgesOfB = B_K_MAJOR && !GATED;
 
 // Tiles of few rows or columns are for matrices of few rows or columns, whose other side's operand
 // streams through the L2 once. What all blocks read, and C until its reader comes, is to outlast
@@ -44,18 +56,24 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   for (int m = 0; m < CLUSTER_M; ++m) column_blocks |= u16(1 << (place.n * CLUSTER_M + m));
 
   const u32 full = shared_address(&shared.full[at]);
-  barrier_expect(full, stage_bytes(args));
+  const int m = args.gemm.m;
+  const int n = args.gemm.n;
+  barrier_expect(full, tile_bytes<TileA, A_K_MAJOR, BLOCK_M>(unit.row, m) +
+                           tile_bytes<TileB, kEdgesOfB, BLOCK_N>(unit.col, n));
   Stage& stage = shared.stages[at];
   const int turned = unit.start + step;
   const int k = (unit.first + (turned < unit.count ? turned : turned - unit.count)) * BLOCK_K;
   if (!kSharesA || u32(step) % CLUSTER_N == u32(place.n)) {
     load_operand<TileA, A_K_MAJOR, kSharesA, TileA::kSlabBytes, kHinted>(
-        shared_address(&stage.a), args.map_a, unit.row, k, full, row_blocks, policies.a);
+        shared_address(&stage.a),
+        at_edge<A_K_MAJOR, BLOCK_M>(unit.row, m) ? args.map_a_edge : args.map_a, unit.row, k, full,
+        row_blocks, policies.a);
   }
   if (!kSharesB || u32(step) % CLUSTER_M == u32(place.m)) {
     const u32 tile_b = shared_address(&stage.b);
     load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(
-        tile_b, args.map_b, unit.col, k, full, column_blocks, policies.b);
+        tile_b, at_edge<kEdgesOfB, BLOCK_N>(unit.col, n) ? args.map_b_edge : args.map_b, unit.col,
+        k, full, column_blocks, policies.b);
     if constexpr (GATED) {
       load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(
           tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,

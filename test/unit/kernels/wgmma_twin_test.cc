@@ -1,6 +1,7 @@
 // What wgmma's host twin hands to the copy engine, its grid, and what it serves.
 #include "kernels/gemm/gemm_twin.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -22,7 +23,7 @@ TEST_CASE("wgmma hands the copy engine each operand as it lies, in boxes of 128 
   problem.layout = Layout::tt;
   const LaunchPlan plan =
       plan_of(config_of("wgmma:block_m=128,block_n=192,block_k=64,cluster_m=2"), problem);
-  REQUIRE(plan.map_count == 3);
+  REQUIRE(plan.map_count == 4);
   const TensorMap& a = plan.maps[0];
   CHECK(a.address == 1 << 20);
   CHECK((a.inner == 512 && a.outer == 1000 && a.pitch_bytes == 1024));
@@ -33,6 +34,10 @@ TEST_CASE("wgmma hands the copy engine each operand as it lies, in boxes of 128 
   const TensorMap& c = plan.maps[2];
   CHECK((c.inner == 2000 && c.outer == 1000 && c.pitch_bytes == 4000));
   CHECK((c.box_inner == 64 && c.box_outer == 16 && c.swizzle_bytes == 128));
+  const TensorMap& edge = plan.maps[3];  // A's, whose last tile has 104 rows
+  CHECK((edge.address == a.address && edge.outer == a.outer && edge.pitch_bytes == a.pitch_bytes));
+  CHECK((edge.box_inner == 64 && edge.box_outer == 104 && edge.swizzle_bytes == 128));
+  CHECK(edge.offset == offsetof(WgmmaArgs, map_a_edge));
   for (const TensorMap& map : plan.maps) CHECK(map.offset + 128 <= plan.params_size);
   CHECK(plan.cluster[0] == 2);
   CHECK(plan.grid[0] == 4 * 11 * 2);  // clusters of 256 x 192
@@ -58,7 +63,7 @@ TEST_CASE("wgmma_swap multiplies the transposes, and C is stored as it lies") {
   const Config config =
       config_of("wgmma_swap:block_m=128,block_n=24,block_k=64,stages=4,consumers=2");
   const LaunchPlan plan = plan_of(config, problem);
-  REQUIRE(plan.map_count == 3);
+  REQUIRE(plan.map_count == 4);  // one of them for the last 80 columns of C
   const LaunchPlan same = plan_of(config_of("wgmma:block_m=64,block_n=64,block_k=64"), problem);
   const TensorMap& weights = plan.maps[0];
   CHECK(weights.address == same.maps[1].address);
@@ -211,8 +216,11 @@ TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that T
   odd.clustered_sms = 120;
   CHECK(config.kernel->resources(config_of("wgmma:cluster_m=2,cluster_n=4"), large, odd, 0).grid ==
         120);
+  CHECK(plan_of(config_of("wgmma:block_m=128,block_n=128"), large).map_count == 3);
   large.n = large.ldc = 8190;
-  CHECK(plan_of(config, large).map_count == 2);
+  CHECK(plan_of(config, large).map_count == 3);
+  const TensorMap edge = plan_of(config, large).maps[2];  // of B: the last tile has 126 columns
+  CHECK((edge.offset == offsetof(WgmmaArgs, map_b_edge) && edge.box_outer == 128));
   large.ldc = 8192;
   CHECK(plan_of(config, large).maps[2].box_inner == 56);  // 168 columns in three stores
   CHECK(plan_of(config, large).maps[2].swizzle_bytes == 0);
