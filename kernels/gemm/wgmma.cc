@@ -280,7 +280,9 @@ class Wgmma final : public GemmTwin {
     if (a_is_k_major(problem.layout)) rows_a = loaded_rows(args.m, v[kBlockM]);
     if (edges_of_b) rows_b = loaded_rows(args.n, v[kBlockN]);
     put_argument<GatedWgmmaArgs>(whole, problem, rows_a, rows_b, plan);
-    if (traits.align_c == 16) put_c(config, problem, args, plan);
+    // Of C as it lies: exchanged, a single column of it would pass for a row, which may begin
+    // anywhere.
+    if (row_alignment(problem.ldc, problem.out_dtype) == 16) put_c(config, problem, args, plan);
     if (a_is_k_major(problem.layout)) {
       put_edge(offsetof(WgmmaArgs, map_a_edge), args.a, args.m, problem.lda, v[kBlockM], problem,
                plan);

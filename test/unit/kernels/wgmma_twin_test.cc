@@ -239,6 +239,34 @@ TEST_CASE("wgmma_swap stores whole lines of C, for which a consumer's warps meet
   }
 }
 
+TEST_CASE(
+    "every map that wgmma hands to the copy engine has rows on 16 bytes, also of one row or "
+    "column") {
+  for (const char* text : {"wgmma:block_m=64,block_n=32", "wgmma_swap:block_m=64,block_n=32"}) {
+    for (const int m : {1, 2, 8, 100, 129}) {
+      for (const int n : {1, 2, 8, 100, 129}) {
+        for (const DType out : {DType::bf16, DType::fp32}) {
+          if (out == DType::fp32 && text[5] == '_') continue;  // swaps 16-bit types alone
+          Problem problem = product(m, n);
+          problem.k = problem.lda = problem.ldb = 1000;
+          problem.ldc = n;
+          problem.out_dtype = out;
+          const Config config = config_of(text);
+          const LaunchPlan plan = plan_of(config, problem);
+          INFO(text << " " << m << "x" << n << " to " << to_string(out));
+          bool stores_c = false;
+          for (std::size_t i = 0; i < plan.map_count; ++i) {
+            CHECK(plan.maps[i].pitch_bytes % 16 == 0);
+            CHECK(plan.maps[i].inner > 0);
+            if (plan.maps[i].offset == offsetof(WgmmaArgs, map_c)) stores_c = true;
+          }
+          CHECK(stores_c == (traits_of(problem).align_c == 16));  // as the device code has it
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("wgmma serves what the copy engine can load, and the family falls back to mma") {
   DeviceSpec hopper;
   hopper.limits.features = static_cast<std::uint32_t>(Feature::wgmma);
