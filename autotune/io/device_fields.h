@@ -42,13 +42,6 @@ void visit_counts(Device& device, Visit&& visit) {
   visit("dram_bytes", device.dram_bytes);
 }
 
-// ... and of those that nobody may know (0), SMs.
-template <class Device, class Visit>
-void visit_optional_counts(Device& device, Visit&& visit) {
-  visit("clustered_sms", device.clustered_sms);
-  visit("gpc_sms", device.gpc_sms);
-}
-
 template <class Device, class Visit>
 void visit_rates(Device& device, Visit&& visit) {
   visit("boost_mhz", device.boost_mhz);
@@ -62,6 +55,13 @@ void visit_tensor_peaks(Device& device, Visit&& visit) {
   visit("f16_bf16_tflops", device.f16_bf16_tflops);
   visit("fp8_tflops", device.fp8_tflops);
   visit("tf32_tflops", device.tf32_tflops);
+}
+
+// ... and of its SMs' groups, of which nobody may know (0).
+template <class Device, class Visit>
+void visit_optional_counts(Device& device, Visit&& visit) {
+  visit("clustered_sms", device.clustered_sms);
+  visit("gpc_sms", device.gpc_sms);
 }
 
 // visit(name, member, least value, most), for the performance model's coefficients.

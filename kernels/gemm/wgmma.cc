@@ -321,10 +321,10 @@ class Wgmma final : public GemmTwin {
   // The map of an operand's last tile, where it is one of several and not whole.
   static void put_edge(std::size_t offset, const void* address, int rows, std::int64_t leading,
                        int tile_rows, const Problem& problem, LaunchPlan& plan) {
-    const int rest = rows % tile_rows;
-    if (rows < tile_rows || rest == 0) return;
+    const int last = rows / tile_rows * tile_rows;
+    if (!at_edge(last, rows, tile_rows)) return;
     plan.maps[plan.map_count++] = operand_map(offset, problem.dtype, address, true, rows, problem.k,
-                                              leading, loaded_rows(rest, tile_rows));
+                                              leading, loaded_rows(rows - last, tile_rows));
   }
 
   // Rows of the product in a store buffer: a warp's, or, where they are columns of C, all of a

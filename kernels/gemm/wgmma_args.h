@@ -20,6 +20,11 @@ AT_BOTH int loaded_rows(int rows, int tile_rows) {
   return ((rows < tile_rows ? rows : tile_rows) + 7) / 8 * 8;
 }
 
+// Whether the tile that begins at row `first` of an operand is the last of several, and not whole.
+AT_BOTH bool at_edge(int first, int rows, int tile_rows) {
+  return first > 0 && first < rows && rows - first < tile_rows;
+}
+
 #undef AT_BOTH
 
 struct WgmmaArgs {

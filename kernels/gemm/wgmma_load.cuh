@@ -1,18 +1,12 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
-// Whether a tile that begins at row `first` of an operand is the last of several, and not whole.
-template <bool kKMajor, int kRows>
-__device__ __forceinline__ bool at_edge(int first, int extent) {
-  return kKMajor && first > 0 && first < extent && extent - first < kRows;
-}
-
 // Bytes of an operand's tile that arrive for one stage. Rows that are not loaded are whatever they
 // were, and so are the product's rows or columns, which nobody stores. A tile that lies outside
 // altogether is loaded like the first.
 template <typename Tile, bool kKMajor, int kRows>
 __device__ __forceinline__ u32 tile_bytes(int first, int extent) {
   if constexpr (!kKMajor) return sizeof(Tile);
-  const int rows = at_edge<kKMajor, kRows>(first, extent) ? extent - first : extent;
+  const int rows = at_edge(first, extent, kRows) ? extent - first : extent;
   return u32(loaded_rows(rows, kRows)) * 128 * Tile::kSlabs;
 }
 
@@ -66,13 +60,13 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   if (!kSharesA || u32(step) % CLUSTER_N == u32(place.n)) {
     load_operand<TileA, A_K_MAJOR, kSharesA, TileA::kSlabBytes, kHinted>(
         shared_address(&stage.a),
-        at_edge<A_K_MAJOR, BLOCK_M>(unit.row, m) ? args.map_a_edge : args.map_a, unit.row, k, full,
-        row_blocks, policies.a);
+        A_K_MAJOR && at_edge(unit.row, m, BLOCK_M) ? args.map_a_edge : args.map_a, unit.row, k,
+        full, row_blocks, policies.a);
   }
   if (!kSharesB || u32(step) % CLUSTER_M == u32(place.m)) {
     const u32 tile_b = shared_address(&stage.b);
     load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(
-        tile_b, at_edge<kEdgesOfB, BLOCK_N>(unit.col, n) ? args.map_b_edge : args.map_b, unit.col,
+        tile_b, kEdgesOfB && at_edge(unit.col, n, BLOCK_N) ? args.map_b_edge : args.map_b, unit.col,
         k, full, column_blocks, policies.b);
     if constexpr (GATED) {
       load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(

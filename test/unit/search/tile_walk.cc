@@ -7,15 +7,15 @@
 namespace autotune::search {
 namespace {
 
-// The same by walking, as kernels/gemm/common.cuh does: along one direction, `swizzle` tiles of the
-// other one at each step.
-Walked counted(const TileOrder& order, int tiles_m, int tiles_n, int first, int count) {
+// The first `count` tiles, by walking as kernels/gemm/common.cuh does: along one direction,
+// `swizzle` tiles of the other one at each step.
+Walked counted(const TileOrder& order, int tiles_m, int tiles_n, int count) {
   const int along = order.raster_along_n ? tiles_n : tiles_m;
   const int across = order.raster_along_n ? tiles_m : tiles_n;
   const int width = std::min(order.swizzle, across);
   std::set<int> steps;
   std::set<int> walks;
-  for (int id = first; id < std::min(first + count, tiles_m * tiles_n); ++id) {
+  for (int id = 0; id < std::min(count, tiles_m * tiles_n); ++id) {
     const int group = id / (along * width);
     const int wide = std::min(width, across - group * width);
     const int within = id - group * along * width;
@@ -37,7 +37,7 @@ TEST_CASE("the first tiles of a launch lie in as many rows and columns as a walk
           for (const int count : {1, 2, 4, 16, 64}) {
             const TileOrder order{along_n, swizzle};
             const Walked found = walked(order, tiles_m, tiles_n, count);
-            const Walked real = counted(order, tiles_m, tiles_n, 0, count);
+            const Walked real = counted(order, tiles_m, tiles_n, count);
             INFO((along_n ? "along n, " : "along m, ")
                  << swizzle << " wide, " << count << " of " << tiles_m << "x" << tiles_n);
             CHECK(found.m == real.m);
