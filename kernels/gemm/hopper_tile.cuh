@@ -32,15 +32,16 @@ struct OperandTile {
   }
 };
 
-// Loads an operand's tile, of which several matrices may share the slabs: `T` is the part of one of
-// them then. `kShared`: for all of the `blocks` of the cluster.
+// Loads the first `slabs` of an operand's tile, of which several matrices may share the slabs: `T`
+// is the part of one of them then. `kShared`: for all of the `blocks` of the cluster.
 template <typename T, bool kKMajor, bool kShared = false, int kSlabPitch = T::kSlabBytes,
           bool kHinted = false>
 __device__ __forceinline__ void load_operand(u32 tile, const TensorMapBytes& map, int first, int k,
-                                             u32 barrier, u16 blocks = 0,
+                                             u32 barrier, int slabs = T::kSlabs, u16 blocks = 0,
                                              L2Policy policy = L2Policy::kNormal) {
 #pragma unroll
   for (int slab = 0; slab < T::kSlabs; ++slab) {
+    if (slab >= slabs) break;
     const u32 target = tile + slab * kSlabPitch;
     const int inner = (kKMajor ? k : first) + slab * kSlabElements;
     const int outer = kKMajor ? first : k;

@@ -273,28 +273,32 @@ class Wgmma final : public GemmTwin {
     WgmmaArgs whole{};
     whole.gemm = args;
     whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
-    std::int64_t rows_a = tile_a(v, traits).rows;
-    std::int64_t rows_b = tile_weights(v, traits).rows;
-    const bool edges_of_b = b_is_k_major(problem.layout) && !traits.gated;
+    const bool a_k_major = a_is_k_major(problem.layout);
+    const bool b_k_major = b_is_k_major(problem.layout);
     // As tile_bytes() expects.
-    if (a_is_k_major(problem.layout)) rows_a = loaded_rows(args.m, v[kBlockM]);
-    if (edges_of_b) rows_b = loaded_rows(args.n, v[kBlockN]);
-    put_argument<GatedWgmmaArgs>(whole, problem, rows_a, rows_b, plan);
+    put_argument<GatedWgmmaArgs>(
+        whole, problem, a_k_major ? loaded_rows(args.m, v[kBlockM]) : tile_a(v, traits).rows,
+        b_k_major ? loaded_rows(args.n, v[kBlockN]) : tile_weights(v, traits).rows, plan);
     // Of C as it lies: exchanged, a single column of it would pass for a row, which may begin
     // anywhere.
     if (row_alignment(problem.ldc, problem.out_dtype) == 16) put_c(config, problem, args, plan);
-    if (a_is_k_major(problem.layout)) {
+    if (a_k_major) {
       put_edge(offsetof(WgmmaArgs, map_a_edge), args.a, args.m, problem.lda, v[kBlockM], problem,
                plan);
     }
-    if (edges_of_b) {
-      put_edge(offsetof(WgmmaArgs, map_b_edge), args.b, args.n, problem.ldb, v[kBlockN], problem,
-               plan);
+    if (b_k_major) {
+      const auto put = [&](std::size_t offset, const void* address) {
+        put_edge(offset, address, args.n, problem.ldb, v[kBlockN], problem, plan);
+      };
+      put(offsetof(WgmmaArgs, map_b_edge), args.b);
+      if (traits.gated) put(kMapUpEdge, args.up);
     }
   }
 
  private:
   static constexpr std::int32_t kMaxRegisters = 255;
+  static constexpr std::size_t kMapUpEdge = sizeof(WgmmaArgs) + sizeof(TensorMapBytes);
+  static_assert(kMapUpEdge + sizeof(TensorMapBytes) == sizeof(GatedWgmmaArgs));
 
   // The map by which the copy engine stores C.
   void put_c(const Config& config, const Problem& problem, const GemmArgs& args,

@@ -33,7 +33,8 @@ struct WgmmaArgs {
   TensorMapBytes map_c;
   GemmArgs gemm;  // tiles_m and tiles_n count the tiles of a cluster
   SplitArgs split;
-  // A's and B's for the last tile along m and n, where it has fewer rows than the first.
+  // A's and B's for the last tile along m and n, where it has fewer rows than the first. An operand
+  // that is not contiguous along k needs none: slabs of its tile that lie outside are not loaded.
   TensorMapBytes map_a_edge;
   TensorMapBytes map_b_edge;
 };
@@ -41,6 +42,7 @@ struct WgmmaArgs {
 // What a gated kernel takes: a longer argument costs every launch.
 struct GatedWgmmaArgs : WgmmaArgs {
   TensorMapBytes map_up;
+  TensorMapBytes map_up_edge;
 };
 
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_

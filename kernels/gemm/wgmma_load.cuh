@@ -1,17 +1,20 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
-// Bytes of an operand's tile that arrive for one stage. Rows that are not loaded are whatever they
-// were, and so are the product's rows or columns, which nobody stores. A tile that lies outside
-// altogether is loaded like the first.
-template <typename Tile, bool kKMajor, int kRows>
-__device__ __forceinline__ u32 tile_bytes(int first, int extent) {
-  if constexpr (!kKMajor) return sizeof(Tile);
-  const int rows = at_edge(first, extent, kRows) ? extent - first : extent;
-  return u32(loaded_rows(rows, kRows)) * 128 * Tile::kSlabs;
+// Slabs of an operand that is contiguous along m or n, which hold rows or columns of the matrix.
+template <typename Tile>
+__device__ __forceinline__ int loaded_slabs(int first, int extent) {
+  return min(max((extent - first + kSlabElements - 1) / kSlabElements, 0), Tile::kSlabs);
 }
 
-// Of a gated product's two matrices of weights, tiles at the edge are loaded whole.
-constexpr bool kEdgesOfB = B_K_MAJOR && !GATED;
+// Bytes of an operand's tile that arrive for one stage. Rows that are not loaded are whatever they
+// were, and so are the product's rows or columns, which nobody stores. A tile of rows along k that
+// lies outside altogether is loaded like the first.
+template <typename Tile, bool kKMajor, int kExtent>
+__device__ __forceinline__ u32 tile_bytes(int first, int extent) {
+  if constexpr (!kKMajor) return u32(loaded_slabs<Tile>(first, extent)) * Tile::kSlabBytes;
+  const int rows = at_edge(first, extent, kExtent) ? extent - first : extent;
+  return u32(loaded_rows(rows, kExtent)) * 128 * Tile::kSlabs;
+}
 
 // Tiles of few rows or columns are for matrices of few rows or columns, whose other side's operand
 // streams through the L2 once. What all blocks read, and C until its reader comes, is to outlast
@@ -53,7 +56,7 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   const int m = args.gemm.m;
   const int n = args.gemm.n;
   barrier_expect(full, tile_bytes<TileA, A_K_MAJOR, BLOCK_M>(unit.row, m) +
-                           tile_bytes<TileB, kEdgesOfB, BLOCK_N>(unit.col, n));
+                           kWeights * tile_bytes<WeightsTile, B_K_MAJOR, BLOCK_N>(unit.col, n));
   Stage& stage = shared.stages[at];
   const int turned = unit.start + step;
   const int k = (unit.first + (turned < unit.count ? turned : turned - unit.count)) * BLOCK_K;
@@ -61,17 +64,20 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
     load_operand<TileA, A_K_MAJOR, kSharesA, TileA::kSlabBytes, kHinted>(
         shared_address(&stage.a),
         A_K_MAJOR && at_edge(unit.row, m, BLOCK_M) ? args.map_a_edge : args.map_a, unit.row, k,
-        full, row_blocks, policies.a);
+        full, A_K_MAJOR ? TileA::kSlabs : loaded_slabs<TileA>(unit.row, m), row_blocks, policies.a);
   }
   if (!kSharesB || u32(step) % CLUSTER_M == u32(place.m)) {
     const u32 tile_b = shared_address(&stage.b);
+    const bool edge = B_K_MAJOR && at_edge(unit.col, n, BLOCK_N);
+    const int slabs = B_K_MAJOR ? WeightsTile::kSlabs : loaded_slabs<WeightsTile>(unit.col, n);
     load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(
-        tile_b, kEdgesOfB && at_edge(unit.col, n, BLOCK_N) ? args.map_b_edge : args.map_b, unit.col,
-        k, full, column_blocks, policies.b);
+        tile_b, edge ? args.map_b_edge : args.map_b, unit.col, k, full, slabs, column_blocks,
+        policies.b);
     if constexpr (GATED) {
+      const auto& gated = static_cast<const GatedWgmmaArgs&>(args);
       load_operand<WeightsTile, B_K_MAJOR, kSharesB, TileB::kSlabBytes, kHinted>(
-          tile_b + TileB::offset(BLOCK_N, 0), static_cast<const GatedWgmmaArgs&>(args).map_up,
-          unit.col, k, full, column_blocks, policies.b);
+          tile_b + TileB::offset(BLOCK_N, 0), edge ? gated.map_up_edge : gated.map_up, unit.col, k,
+          full, slabs, column_blocks, policies.b);
     }
   }
 }

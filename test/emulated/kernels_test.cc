@@ -15,6 +15,7 @@
 #include "search/plan.h"
 #include "test/emulated/emulate.h"
 #include "test/support/catch.h"
+#include "test/support/edges.h"
 #include "test/support/on_all_cores.h"
 #include "test/support/problems.h"
 #include "test/support/ragged.h"
@@ -165,6 +166,14 @@ TEST_CASE("the code of every winner that comes along is right", "[emulated]") {
 TEST_CASE("products of C's transpose are right wherever its rows end", "[emulated]") {
   std::vector<Job> jobs;
   for (const auto& [problem, config] : test::swapped_products()) {
+    jobs.push_back({&device("nvidia-h200"), problem, config, 4, whole() ? 40 : 1});
+  }
+  check(jobs);
+}
+
+TEST_CASE("last tiles that are not whole are right in every layout, gated and not", "[emulated]") {
+  std::vector<Job> jobs;
+  for (const auto& [problem, config] : test::edge_products()) {
     jobs.push_back({&device("nvidia-h200"), problem, config, 4, whole() ? 40 : 1});
   }
   check(jobs);

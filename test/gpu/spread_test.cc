@@ -1,6 +1,7 @@
 // A spread of configs, not only the default, on small problems that no tile divides: what
 // memcheck and synccheck are run on (`gpu_tests "[spread]"`).
 #include "test/gpu/check_sample.h"
+#include "test/support/edges.h"
 #include "test/support/ragged.h"
 #include "test/support/swapped.h"
 
@@ -135,6 +136,14 @@ TEST_CASE("rows that begin anywhere are right, copied one by one or as runs", "[
   if (measurer == nullptr) return;
   test::Batch batch(*measurer);
   for (const auto& [problem, config] : test::ragged_products()) batch.add(problem, config);
+  batch.check();
+}
+
+TEST_CASE("last tiles that are not whole are right in every layout, gated and not", "[spread]") {
+  gpu::Measurer* measurer = measurer_with_wgmma();
+  if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
+  for (const auto& [problem, config] : test::edge_products()) batch.add(problem, config);
   batch.check();
 }
 

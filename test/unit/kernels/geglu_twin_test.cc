@@ -221,7 +221,7 @@ TEST_CASE("the second weights reach the kernel: as a pointer, and for wgmma as a
 
   const Config config = config_of("geglu", "wgmma:block_m=128,block_n=96,cluster_m=2");
   const LaunchPlan plan = config.kernel->launch_plan(config, problem, hopper(), pointers, 0);
-  REQUIRE(plan.map_count == 5);  // one of them for A's last tile
+  REQUIRE(plan.map_count == 7);  // three of them for last tiles: 80 columns of both weights
   const auto at = [&](std::uint64_t address) {
     return std::find_if(plan.maps.begin(), plan.maps.end(),
                         [&](const TensorMap& map) { return map.address == address; });
@@ -230,7 +230,12 @@ TEST_CASE("the second weights reach the kernel: as a pointer, and for wgmma as a
   const TensorMap& up = *at(pointers.up);
   CHECK((gate.box_outer == 96 && up.box_outer == 96));  // two blocks load them by turns
   CHECK((gate.outer == 2000 && up.outer == 2000 && up.pitch_bytes == gate.pitch_bytes));
-  CHECK(up.offset + 128 == plan.params_size);
+  const TensorMap& last_gate = plan.maps[5];
+  const TensorMap& last_up = plan.maps[6];
+  CHECK((last_gate.address == pointers.b && last_gate.box_outer == 80));
+  CHECK((last_up.address == pointers.up && last_up.box_outer == 80));
+  CHECK(up.offset + 128 == last_up.offset);
+  CHECK(last_up.offset + 128 == plan.params_size);
   CHECK(at(pointers.c)->box_inner == 48);  // 96 columns in two stores
   // Other maps and the arguments lie before it.
   const LaunchPlan ungated =
