@@ -22,7 +22,7 @@ inline std::vector<std::pair<Problem, Config>> edge_products() {
     for (const std::string& each : blocks) {
       const std::string rest =
           "block_n=128,block_k=64,stages=2,consumers=1,pingpong=0,split_k=1," + each;
-      // In tiles of two slabs, of which the last one's second is outside; and one element of it in.
+      // Of the last tile's two slabs of 64, the second is outside; then it has eight columns.
       for (const int size : {176, 200}) {
         add("wgmma:block_m=64," + rest,
             geglu(size, size, 136, DType::bf16, layout, Activation::silu));
