@@ -104,6 +104,9 @@ Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device
   result.read = static_cast<std::int64_t>(data.fitted.size());
   result.model = *model;
   result.errors.push_back(row_of("defaults", fitted.error_of({})));
+  if (device.model != ModelCoefficients{}) {
+    result.errors.push_back(row_of("until now", fitted.error_of(device.model)));
+  }
   result.errors.push_back(row_of("fitted", fitted.error_of(*model)));
   if (const auto left_out = fitted.left_out_error()) {
     result.errors.push_back(row_of("fitted, each problem left out", *left_out));
