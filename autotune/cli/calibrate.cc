@@ -89,7 +89,7 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
   return data;
 }
 
-io::ModelErrorJson row_of(const char* of, const search::ModelError& error) {
+io::ModelErrorJson row_of(const std::string& of, const search::ModelError& error) {
   return {of, error.trials, error.median, error.p90, error.first_choice};
 }
 
@@ -103,19 +103,19 @@ Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device
   result.trials = static_cast<std::int64_t>(fitted.trials());
   result.read = static_cast<std::int64_t>(data.fitted.size());
   result.model = *model;
-  result.errors.push_back(row_of("defaults", fitted.error_of({})));
-  if (device.model != ModelCoefficients{}) {
-    result.errors.push_back(row_of("until now", fitted.error_of(device.model)));
-  }
-  result.errors.push_back(row_of("fitted", fitted.error_of(*model)));
+  const auto add_errors = [&](const search::FitData& of, const std::string& what) {
+    result.errors.push_back(row_of("defaults" + what, of.error_of({})));
+    if (device.model != ModelCoefficients{}) {
+      result.errors.push_back(row_of("before this fit" + what, of.error_of(device.model)));
+    }
+    result.errors.push_back(row_of("fitted" + what, of.error_of(*model)));
+  };
+  add_errors(fitted, "");
   if (const auto left_out = fitted.left_out_error()) {
     result.errors.push_back(row_of("fitted, each problem left out", *left_out));
   }
   const search::FitData excluded(data.excluded, device);
-  if (excluded.trials() > 0) {
-    result.errors.push_back(row_of("defaults, excluded problems", excluded.error_of({})));
-    result.errors.push_back(row_of("fitted, excluded problems", excluded.error_of(*model)));
-  }
+  if (excluded.trials() > 0) add_errors(excluded, ", excluded problems");
   return result;
 }
 

@@ -1,5 +1,8 @@
 // A spread of configs, not only the default, on small problems that no tile divides: what
 // memcheck and synccheck are run on (`gpu_tests "[spread]"`).
+#include <utility>
+#include <vector>
+
 #include "test/gpu/check_sample.h"
 #include "test/support/edges.h"
 #include "test/support/ragged.h"
@@ -15,6 +18,14 @@ gpu::Measurer* measurer_with_wgmma() {
   if (measurer == nullptr || measurer->gpu().spec.limits.has(Feature::wgmma)) return measurer;
   WARN("skipped: this GPU has no warpgroup matrix instruction");
   return nullptr;
+}
+
+void check_all(const std::vector<std::pair<Problem, Config>>& products) {
+  gpu::Measurer* measurer = measurer_with_wgmma();
+  if (measurer == nullptr) return;
+  test::Batch batch(*measurer);
+  for (const auto& [problem, config] : products) batch.add(problem, config);
+  batch.check();
 }
 
 }  // namespace
@@ -124,27 +135,15 @@ TEST_CASE("C leaves by half rows where whole ones leave no room", "[spread]") {
 }
 
 TEST_CASE("products of C's transpose are right wherever its rows end", "[spread]") {
-  gpu::Measurer* measurer = measurer_with_wgmma();
-  if (measurer == nullptr) return;
-  test::Batch batch(*measurer);
-  for (const auto& [problem, config] : test::swapped_products()) batch.add(problem, config);
-  batch.check();
+  check_all(test::swapped_products());
 }
 
 TEST_CASE("rows that begin anywhere are right, copied one by one or as runs", "[spread]") {
-  gpu::Measurer* measurer = measurer_with_wgmma();
-  if (measurer == nullptr) return;
-  test::Batch batch(*measurer);
-  for (const auto& [problem, config] : test::ragged_products()) batch.add(problem, config);
-  batch.check();
+  check_all(test::ragged_products());
 }
 
 TEST_CASE("last tiles that are not whole are right in every layout, gated and not", "[spread]") {
-  gpu::Measurer* measurer = measurer_with_wgmma();
-  if (measurer == nullptr) return;
-  test::Batch batch(*measurer);
-  for (const auto& [problem, config] : test::edge_products()) batch.add(problem, config);
-  batch.check();
+  check_all(test::edge_products());
 }
 
 TEST_CASE("tiles that begin at different k tiles have all of them", "[spread]") {
