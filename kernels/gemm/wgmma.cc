@@ -105,7 +105,7 @@ class Wgmma final : public GemmTwin {
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
-    const SmemLayout l = layout_of(v, traits);
+    const SmemLayout l = layout_of(v, traits, transposes_);
     const SlabTile a = tile_a(v, traits);
     const SlabTile b = tile_b(v, traits);
     std::vector<Term> terms = {
@@ -171,7 +171,7 @@ class Wgmma final : public GemmTwin {
     const std::int32_t live =
         static_cast<std::int32_t>(accumulators(v, traits)) + kConsumerRegisters;
     const Roles roles = roles_of(v);
-    BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, live, live};
+    BlockNeeds needs{layout_of(v, traits, transposes_).total(), threads_of(v), 1, live, live};
     if (roles.consumer > 0) {
       needs.registers = kMaxRegisters;  // setmaxnreg makes ptxas take all that the launch permits
       needs.role_registers = roles.consumer;
@@ -181,7 +181,7 @@ class Wgmma final : public GemmTwin {
     // The cluster's own takes their place, but where consumers meet: to add up parts in the
     // workspace, or before they store through a stage.
     const bool in_workspace = v[kSplitK] > parts_of(v);
-    const bool consumers_meet = in_workspace || layout_of(v, traits).stores_in_ring;
+    const bool consumers_meet = in_workspace || layout_of(v, traits, transposes_).stores_in_ring;
     if (!consumers_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     // And one for each consumer, whose warps share store buffers.
     if (transposes_) needs.barriers = 1 + v[kConsumers];
@@ -221,7 +221,7 @@ class Wgmma final : public GemmTwin {
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits& traits) const override {
     const Values& v = config.values;
-    const SmemLayout l = layout_of(v, traits);
+    const SmemLayout l = layout_of(v, traits, transposes_);
     const Roles roles = roles_of(v);
     // The instruction names each accumulator; three operands stand before them (see
     // wgmma_multiply.cuh).
@@ -254,7 +254,7 @@ class Wgmma final : public GemmTwin {
     work.stages = v[kStages];
     work.warps = 4 * v[kConsumers];
     work.asynchronous = true;
-    work.stores_then_loads = layout_of(v, traits).stores_in_ring;
+    work.stores_then_loads = layout_of(v, traits, transposes_).stores_in_ring;
     work.load_piece_bytes = kSlabBytes;
     work.epilogue_overlaps = v[kPingpong] != 0;
     // Each instruction reads its 64 rows of A and all columns of B.
@@ -304,7 +304,7 @@ class Wgmma final : public GemmTwin {
   void put_c(const Config& config, const Problem& problem, const GemmArgs& args,
              LaunchPlan& plan) const {
     // What one store moves: so many rows of C by columns.
-    const std::int64_t chunk = layout_of(config.values, traits_of(problem)).chunk;
+    const std::int64_t chunk = layout_of(config.values, traits_of(problem), transposes_).chunk;
     const std::int64_t rows = transposes_ ? chunk : buffer_rows();
     const std::int64_t columns = transposes_ ? buffer_rows() : chunk;
     const std::int64_t row_bytes = columns * storage_bytes(problem.out_dtype);

@@ -5,6 +5,10 @@
 //   full[s]    the bytes of stage s have arrived          (producer -> consumers)
 //   empty[s]   every consumer that reads stage s is done  (consumers -> producers of the cluster)
 
+// K tiles of a tile of C from which on its products take longer than the stores of another, one by
+// one (NOTES.md).
+constexpr int kPacedTiles = 8;
+
 __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& shared,
                                         ClusterPlace place, u32 units, int k_tiles, int consumer) {
   const int warp = int(threadIdx.x / 32 % 4);
@@ -36,16 +40,17 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
     const u32 held =
         accumulate_tile(acc, shared, at, first_row, unit.count, release, shared.turn[1 - consumer]);
     if (PINGPONG) at.advance(unit.count);
-    if (GATED && id + stride >= units) admit_launch_behind(args.gemm);
+    const bool last = id + stride >= units;
+    if (GATED && last) admit_launch_behind(args.gemm);
 
 #if STORES_IN_RING
-    const bool last = id + stride >= units;
     block_wait<CONSUMERS * 128>();  // until no warp's product reads that stage
     if (kCluster > 1 && last) release(shared.empty[held]);  // nobody fills it any more
     StoreBuffers& buffers = reinterpret_cast<StoreBuffers*>(&shared.stages[held])[storer];
     u32 filled = 0;
 #endif
-    store_tile(buffers, filled, acc, args, exchange, unit, unit.row + first_row + warp * 16);
+    const bool paced = PINGPONG && !last && unit.count >= kPacedTiles;
+    store_tile(buffers, filled, acc, args, exchange, unit, unit.row + first_row + warp * 16, paced);
 #if STORES_IN_RING
     if (!last) {
       if (leads_store()) tma_store_wait<0>();

@@ -72,6 +72,8 @@ inline SlabTile tile_weights(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
 }
 
+inline constexpr std::int64_t kSectorBytes = 32;  // of an L2 line: what is written at once
+
 // Columns of C in a row of 128 bytes, the widest that a store moves.
 inline std::int64_t row_columns(const KernelTraits& t) {
   return kSlabBytes / storage_bytes(t.out_dtype);
@@ -79,13 +81,17 @@ inline std::int64_t row_columns(const KernelTraits& t) {
 
 // Columns of C that one store moves: `most`, or fewer down to half of a row, so that few are moved
 // twice, for the last store of a row lies over the one before it. Where C is read as well, none may
-// be: any width then that a block's columns are made of.
-inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t, std::int64_t most) {
+// be: any width then that a block's columns are made of. Else a block of whole sectors stores whole
+// ones: one that two stores share costs more than columns moved twice (NOTES.md).
+inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t, std::int64_t most,
+                                  bool transposes) {
   const std::int64_t all = slice_columns(v);
   if (all <= most) return all;
   std::int64_t best = most;
+  const std::int64_t sector = kSectorBytes / storage_bytes(t.out_dtype);
+  const std::int64_t step = transposes || t.beta || all % sector != 0 ? 8 : sector;
   const auto twice = [all](std::int64_t columns) { return ceil_div(all, columns) * columns - all; };
-  for (std::int64_t columns = most; columns >= (t.beta ? 8 : row_columns(t) / 2); columns -= 8) {
+  for (std::int64_t columns = most; columns >= (t.beta ? 8 : row_columns(t) / 2); columns -= step) {
     if (twice(columns) < twice(best)) best = columns;
   }
   return best;
@@ -114,7 +120,8 @@ struct SmemLayout {
   }
 };
 
-inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
+// `transposes`: a store's rows are columns of C.
+inline SmemLayout layout_of(const Values& v, const KernelTraits& t, bool transposes) {
   SmemLayout l{};
   l.a_bytes = tile_a(v, t).bytes();
   l.b_bytes = tile_b(v, t).bytes();
@@ -122,7 +129,7 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   l.given_bytes = given_bytes(v);
   l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
   const auto store_by = [&](std::int64_t most) {
-    l.chunk = chunk_columns(v, t, most);
+    l.chunk = chunk_columns(v, t, most, transposes);
     l.store_bytes = kWarpRows * l.chunk * storage_bytes(t.out_dtype);
     l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
     return l.total() <= kMostShared;

@@ -1,6 +1,6 @@
 // The producer: one thread that feeds the ring of stages through the tensor copy engine.
 
-// Slabs of an operand that is contiguous along m or n, which hold rows or columns of the matrix.
+// Slabs of an operand that is contiguous along m or n that hold rows or columns of the matrix.
 template <typename Tile>
 __device__ __forceinline__ int loaded_slabs(int first, int extent) {
   return min(max((extent - first + kSlabElements - 1) / kSlabElements, 0), Tile::kSlabs);
@@ -37,11 +37,11 @@ __device__ __forceinline__ L2Policies l2_policies(const GemmArgs& gemm) {
 
 // Starts the loads of the k tile that comes at `step` of a tile of C into a stage whose readers are
 // done. `kAlone`: all that this block needs itself; else the blocks of the cluster that share a
-// tile of an operand load it for each other by turns. `kHinted`: with the policies.
+// tile of an operand load it for each other, whose turn it is. `kHinted`: with the policies.
 template <bool kAlone, bool kHinted>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
                                            ClusterPlace place, u32 at, const Unit& unit, int step,
-                                           L2Policies policies = {}) {
+                                           u32 turn = 0, L2Policies policies = {}) {
   constexpr bool kSharesA = CLUSTER_N > 1 && !kAlone;
   constexpr bool kSharesB = CLUSTER_M > 1 && !kAlone;
   // A's tile is needed by the blocks of this row of the cluster, B's by those of this column.
@@ -60,13 +60,13 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
   Stage& stage = shared.stages[at];
   const int turned = unit.start + step;
   const int k = (unit.first + (turned < unit.count ? turned : turned - unit.count)) * BLOCK_K;
-  if (!kSharesA || u32(step) % CLUSTER_N == u32(place.n)) {
+  if (!kSharesA || turn % CLUSTER_N == u32(place.n)) {
     load_operand<TileA, A_K_MAJOR, kSharesA, TileA::kSlabBytes, kHinted>(
         shared_address(&stage.a),
         A_K_MAJOR && at_edge(unit.row, m, BLOCK_M) ? args.map_a_edge : args.map_a, unit.row, k,
         full, A_K_MAJOR ? TileA::kSlabs : loaded_slabs<TileA>(unit.row, m), row_blocks, policies.a);
   }
-  if (!kSharesB || u32(step) % CLUSTER_M == u32(place.m)) {
+  if (!kSharesB || turn % CLUSTER_M == u32(place.m)) {
     const u32 tile_b = shared_address(&stage.b);
     const bool edge = B_K_MAJOR && at_edge(unit.col, n, BLOCK_N);
     const int slabs = B_K_MAJOR ? WeightsTile::kSlabs : loaded_slabs<WeightsTile>(unit.col, n);
@@ -104,11 +104,12 @@ __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& sha
   const L2Policies policies = l2_policies(args.gemm);
   RingPosition at{0, 1};  // the first pass waits for nobody
   at.advance(u32(step));
+  u32 turn = 0;  // goes on from tile to tile: these may have one k tile each
   for (u32 id = first_unit(); id < units; id += next_unit()) {
     const Unit unit = unit_of(id, args, place, k_tiles);
     for (; step < unit.count; ++step) {
       barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);
-      load_stage<false, kTellsL2>(args, shared, place, at.stage, unit, step, policies);
+      load_stage<false, kTellsL2>(args, shared, place, at.stage, unit, step, turn++, policies);
       at.advance();
     }
     step = 0;

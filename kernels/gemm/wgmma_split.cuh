@@ -195,21 +195,21 @@ __device__ __forceinline__ void store_share(const float (&acc)[kTilesM][kAccumul
 __device__ __forceinline__ void store_tile(StoreBuffers& buffers, u32& filled,
                                            float (&acc)[kTilesM][kAccumulators],
                                            const WgmmaArgs& args, Exchange& exchange,
-                                           const Unit& unit, int row) {
+                                           const Unit& unit, int row, bool paced) {
 #if SPLIT_PARTS > 1
   const bool speaks = has_rows(args, row, 0);  // else no warp that it would speak to has any
   if (!TRANSPOSED && !speaks) return;
   float slice[kTilesM][kSliceAccumulators];
   if (speaks) exchange.add(slice, acc, args, row);
-  store_rows(buffers, filled, slice, args, row, unit.col + int(cluster_rank()) * kSliceN);
+  store_rows(buffers, filled, slice, args, row, unit.col + int(cluster_rank()) * kSliceN, paced);
   if (speaks) exchange.release();
 #elif SPLIT_K > 1
   if (args.split.groups > 1) {
     store_share(acc, args, unit, row);
   } else {  // k is too short for more: there is no workspace
-    store_rows(buffers, filled, acc, args, row, unit.col);
+    store_rows(buffers, filled, acc, args, row, unit.col, paced);
   }
 #else
-  store_rows(buffers, filled, acc, args, row, unit.col);
+  store_rows(buffers, filled, acc, args, row, unit.col, paced);
 #endif
 }

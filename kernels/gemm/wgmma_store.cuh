@@ -154,17 +154,27 @@ __device__ __forceinline__ bool ends_well(const GemmArgs& args, int col) {
          columns_of_c(args) % (16 / kOutBytes) == 0;
 }
 
+// `paced`: a store begins when the one before it has left shared memory. Where another consumer
+// multiplies meanwhile nobody waits for this one, and the fewer stores are under way, the less they
+// hold up its loads.
 template <int kChunk>
 __device__ __forceinline__ void store_chunks(StoreBuffers& buffers, u32& filled,
                                              const float (&acc)[kSliceAccumulators],
-                                             const WgmmaArgs& args, int row, int slice) {
+                                             const WgmmaArgs& args, int row, int slice,
+                                             bool paced) {
   if constexpr (kChunk < kChunks) {
     const int col = slice + chunk_column(kChunk);
     const int first = row - rows_before();
     const bool leads = leads_store();
     StoreBuffer& buffer = buffers[filled % kStoreBuffers];
     if (!TRANSPOSED || filled >= kStoreBuffers) {
-      if (leads) tma_store_wait<1>();  // the group before the last has read this buffer
+      if (leads) {
+        if (PINGPONG && paced) {
+          tma_store_wait<0>();
+        } else {
+          tma_store_wait<1>();  // the group before the last has read this buffer
+        }
+      }
       meet_at_buffer();
     }
     ++filled;
@@ -181,7 +191,7 @@ __device__ __forceinline__ void store_chunks(StoreBuffers& buffers, u32& filled,
       store_pieces(buffer, args.gemm, TRANSPOSED ? col : first, TRANSPOSED ? first : col);
     }
     if (leads) tma_store_commit();
-    store_chunks<kChunk + 1>(buffers, filled, acc, args, row, slice);
+    store_chunks<kChunk + 1>(buffers, filled, acc, args, row, slice, paced);
   }
 }
 
@@ -220,13 +230,13 @@ __device__ __forceinline__ void store_two_chunks(StoreBuffers& buffers, u32& fil
 // C does not have: versions with a branch around those were slower (NOTES.md).
 __device__ __forceinline__ void store_rows(StoreBuffers& buffers, u32& filled,
                                            const float (&acc)[kTilesM][kSliceAccumulators],
-                                           const WgmmaArgs& args, int row, int col) {
+                                           const WgmmaArgs& args, int row, int col, bool paced) {
 #pragma unroll
   for (int t = 0; t < kTilesM; ++t) {
     if constexpr (ALIGN_C == 16 && kTilesM == 1 && kChunks == 2) {
       store_two_chunks(buffers, filled, acc[t], args, row, col);
     } else {
-      store_chunks<0>(buffers, filled, acc[t], args, row + t * 64, col);
+      store_chunks<0>(buffers, filled, acc[t], args, row + t * 64, col, paced);
     }
   }
 }

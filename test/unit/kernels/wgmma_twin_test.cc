@@ -173,7 +173,14 @@ TEST_CASE("wgmma stores C in few pieces of a row, and each element once where C 
   CHECK(columns("248") == 64);  // 4 x 64 - 8
   CHECK(columns("232") == 48);  // 5 x 48 - 8
   CHECK(columns("200") == 40);
+  CHECK(columns("168") == 56);
+  // Whole sectors of 16 columns, where the block has.
+  CHECK(columns("80") == 48);
+  CHECK(columns("112") == 64);
+  CHECK(columns("160") == 32);
+  CHECK(columns("224") == 32);
   problem.beta = 1;
+  CHECK(columns("112") == 56);
   CHECK(columns("248") == 8);  // 31 is prime
   CHECK(columns("200") == 40);
   problem.beta = 0;
