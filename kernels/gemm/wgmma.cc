@@ -105,7 +105,7 @@ class Wgmma final : public GemmTwin {
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
     const Values& v = config.values;
-    const SmemLayout l = layout_of(v, traits, transposes_);
+    const SmemLayout l = layout_of(v, traits);
     const SlabTile a = tile_a(v, traits);
     const SlabTile b = tile_b(v, traits);
     std::vector<Term> terms = {
@@ -171,7 +171,7 @@ class Wgmma final : public GemmTwin {
     const std::int32_t live =
         static_cast<std::int32_t>(accumulators(v, traits)) + kConsumerRegisters;
     const Roles roles = roles_of(v);
-    BlockNeeds needs{layout_of(v, traits, transposes_).total(), threads_of(v), 1, live, live};
+    BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, live, live};
     if (roles.consumer > 0) {
       needs.registers = kMaxRegisters;  // setmaxnreg makes ptxas take all that the launch permits
       needs.role_registers = roles.consumer;
@@ -181,7 +181,7 @@ class Wgmma final : public GemmTwin {
     // The cluster's own takes their place, but where consumers meet: to add up parts in the
     // workspace, or before they store through a stage.
     const bool in_workspace = v[kSplitK] > parts_of(v);
-    const bool consumers_meet = in_workspace || layout_of(v, traits, transposes_).stores_in_ring;
+    const bool consumers_meet = in_workspace || layout_of(v, traits).stores_in_ring;
     if (!consumers_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     // And one for each consumer, whose warps share store buffers.
     if (transposes_) needs.barriers = 1 + v[kConsumers];
@@ -221,7 +221,7 @@ class Wgmma final : public GemmTwin {
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits& traits) const override {
     const Values& v = config.values;
-    const SmemLayout l = layout_of(v, traits, transposes_);
+    const SmemLayout l = layout_of(v, traits);
     const Roles roles = roles_of(v);
     // The instruction names each accumulator; three operands stand before them (see
     // wgmma_multiply.cuh).
@@ -254,7 +254,7 @@ class Wgmma final : public GemmTwin {
     work.stages = v[kStages];
     work.warps = 4 * v[kConsumers];
     work.asynchronous = true;
-    work.stores_then_loads = layout_of(v, traits, transposes_).stores_in_ring;
+    work.stores_then_loads = layout_of(v, traits).stores_in_ring;
     work.load_piece_bytes = kSlabBytes;
     work.epilogue_overlaps = v[kPingpong] != 0;
     // Each instruction reads its 64 rows of A and all columns of B.
@@ -300,17 +300,26 @@ class Wgmma final : public GemmTwin {
   static constexpr std::size_t kMapUpEdge = sizeof(WgmmaArgs) + sizeof(TensorMapBytes);
   static_assert(kMapUpEdge + sizeof(TensorMapBytes) == sizeof(GatedWgmmaArgs));
 
-  // The map by which the copy engine stores C.
+  // The maps by which the copy engine stores C.
   void put_c(const Config& config, const Problem& problem, const GemmArgs& args,
              LaunchPlan& plan) const {
+    const std::int64_t chunk = layout_of(config.values, traits_of(problem)).chunk;
+    const std::int64_t rest = (slice_columns(config.values) - 1) % chunk + 1;
+    plan.maps[plan.map_count++] = store_map(offsetof(WgmmaArgs, map_c), chunk, problem, args);
+    if (rest == chunk) return;
+    plan.maps[plan.map_count++] = store_map(offsetof(WgmmaArgs, map_c_rest), rest, problem, args);
+  }
+
+  // For stores of so many columns of the product.
+  TensorMap store_map(std::size_t offset, std::int64_t chunk, const Problem& problem,
+                      const GemmArgs& args) const {
     // What one store moves: so many rows of C by columns.
-    const std::int64_t chunk = layout_of(config.values, traits_of(problem), transposes_).chunk;
     const std::int64_t rows = transposes_ ? chunk : buffer_rows();
     const std::int64_t columns = transposes_ ? buffer_rows() : chunk;
     const std::int64_t row_bytes = columns * storage_bytes(problem.out_dtype);
     const bool swizzled = row_bytes == 128 || row_bytes == 64 || row_bytes == 32;
     TensorMap map;
-    map.offset = offsetof(WgmmaArgs, map_c);
+    map.offset = offset;
     map.element = problem.out_dtype;
     map.address = reinterpret_cast<std::uint64_t>(args.c);
     map.inner = transposes_ ? problem.m : problem.n;
@@ -319,7 +328,7 @@ class Wgmma final : public GemmTwin {
     map.box_inner = static_cast<std::uint32_t>(columns);
     map.box_outer = static_cast<std::uint32_t>(rows);
     map.swizzle_bytes = swizzled ? static_cast<std::uint32_t>(row_bytes) : 0;
-    plan.maps[plan.map_count++] = map;
+    return map;
   }
 
   // The map of an operand's last tile, where it is one of several and not whole.

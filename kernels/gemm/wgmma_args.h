@@ -37,6 +37,7 @@ struct WgmmaArgs {
   // that is not contiguous along k needs none: slabs of its tile that lie outside are not loaded.
   TensorMapBytes map_a_edge;
   TensorMapBytes map_b_edge;
+  TensorMapBytes map_c_rest;  // of a tile's last store, where it moves less than the others
 };
 
 // What a gated kernel takes: a longer argument costs every launch.

@@ -2,6 +2,7 @@
 // a block's shared memory and who works on what.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/gemm/hopper_twin.h"
@@ -72,29 +73,9 @@ inline SlabTile tile_weights(const Values& v, const KernelTraits& t) {
   return tile_of(b_is_k_major(t.layout), v[kBlockN], v, t);
 }
 
-inline constexpr std::int64_t kSectorBytes = 32;  // of an L2 line: what is written at once
-
 // Columns of C in a row of 128 bytes, the widest that a store moves.
 inline std::int64_t row_columns(const KernelTraits& t) {
   return kSlabBytes / storage_bytes(t.out_dtype);
-}
-
-// Columns of C that one store moves: `most`, or fewer down to half of a row, so that few are moved
-// twice, for the last store of a row lies over the one before it. Where C is read as well, none may
-// be: any width then that a block's columns are made of. Else a block of whole sectors stores whole
-// ones: one that two stores share costs more than columns moved twice (NOTES.md).
-inline std::int64_t chunk_columns(const Values& v, const KernelTraits& t, std::int64_t most,
-                                  bool transposes) {
-  const std::int64_t all = slice_columns(v);
-  if (all <= most) return all;
-  std::int64_t best = most;
-  const std::int64_t sector = kSectorBytes / storage_bytes(t.out_dtype);
-  const std::int64_t step = transposes || t.beta || all % sector != 0 ? 8 : sector;
-  const auto twice = [all](std::int64_t columns) { return ceil_div(all, columns) * columns - all; };
-  for (std::int64_t columns = most; columns >= (t.beta ? 8 : row_columns(t) / 2); columns -= step) {
-    if (twice(columns) < twice(best)) best = columns;
-  }
-  return best;
 }
 
 // Shared memory of a block wherever there are warpgroup instructions: 227 KB (CUDA programming
@@ -110,7 +91,7 @@ struct SmemLayout {
   std::int64_t b_bytes;
   std::int64_t ring_bytes;
   std::int64_t given_bytes;
-  std::int64_t chunk;
+  std::int64_t chunk;        // columns of C that one store moves, the last of a row perhaps fewer
   std::int64_t store_bytes;  // of a warp's rows of one buffer
   std::int64_t stores_bytes;
   bool stores_in_ring;  // C leaves through a stage that has been read
@@ -120,16 +101,16 @@ struct SmemLayout {
   }
 };
 
-// `transposes`: a store's rows are columns of C.
-inline SmemLayout layout_of(const Values& v, const KernelTraits& t, bool transposes) {
+inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   SmemLayout l{};
   l.a_bytes = tile_a(v, t).bytes();
   l.b_bytes = tile_b(v, t).bytes();
   l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
   l.given_bytes = given_bytes(v);
   l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
+  const std::int64_t columns = slice_columns(v);
   const auto store_by = [&](std::int64_t most) {
-    l.chunk = chunk_columns(v, t, most, transposes);
+    l.chunk = std::min(columns, most);
     l.store_bytes = kWarpRows * l.chunk * storage_bytes(t.out_dtype);
     l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
     return l.total() <= kMostShared;
@@ -140,7 +121,7 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t, bool transpo
   // Through a stage, by whole rows, where these leave none either. A block with several tiles then
   // loads less of the next one while it stores. A warp that has but one store needs one buffer.
   store_by(row);
-  const bool one = consumer_rows(v) == kInstructionM && slice_columns(v) <= l.chunk;
+  const bool one = consumer_rows(v) == kInstructionM && columns <= l.chunk;
   l.stores_in_ring = v[kPingpong] == 0 && l.stores_bytes / (one ? 2 : 1) <= l.a_bytes + l.b_bytes;
   return l;
 }

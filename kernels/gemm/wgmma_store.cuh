@@ -18,10 +18,15 @@ __device__ __forceinline__ int rows_before() {
   return TRANSPOSED ? int(threadIdx.x / 32 % 4) * 16 : 0;
 }
 
-// Byte offset of a 16-byte piece in a store buffer. Rows of 128, 64 and 32 bytes are swizzled as
-// the copy engine expects it; most others spread over the banks by themselves.
+// Columns of the product that a store moves, the last one of a row perhaps fewer than the others.
+__device__ constexpr int chunk_columns(int chunk) { return chunk + 1 < kChunks ? CHUNK_N : kRestN; }
+
+// Byte offset of a 16-byte piece in a store buffer of `kColumns` columns of the product. Rows of
+// 128, 64 and 32 bytes are swizzled as the copy engine expects it; most others spread over the
+// banks by themselves.
+template <int kColumns>
 __device__ __forceinline__ u32 store_offset(int row, int piece) {
-  constexpr int kRowBytes = kStoreColumns * kOutBytes;
+  constexpr int kRowBytes = (TRANSPOSED ? kStoreColumns : kColumns) * kOutBytes;
   constexpr int kPieces = kRowBytes / 16;
   constexpr bool kSwizzled = kPieces == 8 || kPieces == 4 || kPieces == 2;
   const int swizzle = kSwizzled ? (row / (8 / kPieces)) & (kPieces - 1) : 0;
@@ -74,35 +79,31 @@ __device__ __forceinline__ u32 packed(float2 v) {
   return bits;
 }
 
-// Where in a row of this block's columns a store begins: behind the one before it, or over it where
-// the row would end.
-__device__ constexpr int chunk_column(int chunk) {
-  return chunk + 1 < kChunks ? chunk * CHUNK_N : kSliceN - CHUNK_N;
-}
-static_assert(!HAS_BETA || kSliceN % CHUNK_N == 0, "C is read before any of it is written");
-
 // Where a lane's row of two or four matrices of 8 by 8 goes. Matrices in the order: the product's
 // rows 0..7 and 8..15 of 8 columns from `first` on, the same of the next 8.
+template <int kColumns>
 __device__ __forceinline__ u32 matrix_row(int first, int lane) {
   if constexpr (TRANSPOSED) {
-    return store_offset(first + lane / 16 * 8 + lane % 8, rows_before() / 8 + lane / 8 % 2);
+    return store_offset<kColumns>(first + lane / 16 * 8 + lane % 8,
+                                  rows_before() / 8 + lane / 8 % 2);
   }
-  return store_offset(lane % 16, first / 8 + lane / 16);
+  return store_offset<kColumns>(lane % 16, first / 8 + lane / 16);
 }
 
-// Fills a buffer with this warp's 16 rows and CHUNK_N columns of the product from the accumulators
-// of columns `kFirst` on; `row` and `col` are the first. A thread holds pairs: rows lane / 4 and 8
-// further, columns 2 x (lane % 4) of every 8.
-template <int kFirst>
+// Fills a buffer with this warp's 16 rows and the columns of one store from the accumulators; `row`
+// and `col` are the first. A thread holds pairs: rows lane / 4 and 8 further, columns
+// 2 x (lane % 4) of every 8.
+template <int kChunk>
 __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
                                                   const float (&acc)[kSliceAccumulators],
                                                   const GemmArgs& args, int row, int col) {
+  constexpr int kColumns = chunk_columns(kChunk);
   const int lane = int(threadIdx.x % 32);
   const u32 base = shared_address(&buffer);
   u32 packs[2][2];
 #pragma unroll
-  for (int g = 0; g < CHUNK_N / 8; ++g) {
-    const int r = (kFirst / 8 + g) * 4;
+  for (int g = 0; g < kColumns / 8; ++g) {
+    const int r = (kChunk * CHUNK_N / 8 + g) * 4;
     const int at_row = row + lane / 4;
     const int at_col = col + g * 8 + (lane % 4) * 2;
     const float2 upper = scaled(args, acc, r, at_row, at_col);
@@ -111,16 +112,17 @@ __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
       packs[g % 2][0] = packed(upper);
       packs[g % 2][1] = packed(lower);
       if (g % 2 == 1) {
-        stmatrix_x4<TRANSPOSED>(base + matrix_row(g * 8 - 8, lane), packs[0][0], packs[0][1],
-                                packs[1][0], packs[1][1]);
-      } else if (g == CHUNK_N / 8 - 1) {
-        stmatrix_x2<TRANSPOSED>(base + matrix_row(g * 8, lane % 16), packs[0][0], packs[0][1]);
+        stmatrix_x4<TRANSPOSED>(base + matrix_row<kColumns>(g * 8 - 8, lane), packs[0][0],
+                                packs[0][1], packs[1][0], packs[1][1]);
+      } else if (g == kColumns / 8 - 1) {
+        stmatrix_x2<TRANSPOSED>(base + matrix_row<kColumns>(g * 8, lane % 16), packs[0][0],
+                                packs[0][1]);
       }
     } else {
       const int piece = g * 2 + lane % 4 / 2;
       const u32 within = (lane % 2) * 8;
-      const u32 address = base + store_offset(lane / 4, piece) + within;
-      const u32 below = base + store_offset(lane / 4 + 8, piece) + within;
+      const u32 address = base + store_offset<kColumns>(lane / 4, piece) + within;
+      const u32 below = base + store_offset<kColumns>(lane / 4 + 8, piece) + within;
       asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(address), "f"(upper.x), "f"(upper.y)
                    : "memory");
       asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(below), "f"(lower.x), "f"(lower.y)
@@ -129,29 +131,47 @@ __device__ __forceinline__ void fill_store_buffer(StoreBuffer& buffer,
   }
 }
 
-// A buffer to where the copy engine cannot write C's rows: in pieces as wide as these are aligned;
-// `row` and `col` are of C.
+// A buffer of `kColumns` columns of the product to where the copy engine cannot write C's rows: in
+// pieces as wide as these are aligned; `row` and `col` are of C.
+template <int kColumns>
 __device__ __forceinline__ void store_pieces(const StoreBuffer& buffer, const GemmArgs& args,
                                              int row, int col) {
-  constexpr int kPiecesOfRow = kStoreColumns / kPieceElements;
+  constexpr int kRows = TRANSPOSED ? kColumns : kStoreRows;
+  constexpr int kPiecesOfRow = (TRANSPOSED ? kStoreColumns : kColumns) / kPieceElements;
   constexpr int kThreads = 32 * kStoreWarps;
   const int lane = int(threadIdx.x % kThreads);
   const u8* bytes = &buffer.rows[0][0];
 #pragma unroll(ALIGN_C == 16 ? 1 : 4)  // more would spill where the copy engine does nearly all
-  for (int i = lane; i < kStoreRows * kPiecesOfRow; i += kThreads) {
+  for (int i = lane; i < kRows * kPiecesOfRow; i += kThreads) {
     const int r = i / kPiecesOfRow;
     const int c = i % kPiecesOfRow * kPieceElements;
     if (!exists(row + r, rows_of_c(args)) || !exists(col + c, columns_of_c(args))) continue;
-    const u32 at = store_offset(r, c * kOutBytes / 16) + c * kOutBytes % 16;
+    const u32 at = store_offset<kColumns>(r, c * kOutBytes / 16) + c * kOutBytes % 16;
     store_piece(static_cast<char*>(args.c) + ((row + r) * args.ldc + col + c) * kOutBytes,
                 bytes + at, columns_of_c(args) - (col + c));
   }
 }
 
 // The copy engine cannot end a row within 16 bytes.
+template <int kColumns>
 __device__ __forceinline__ bool ends_well(const GemmArgs& args, int col) {
-  return u32(col) + kStoreColumns <= u32(columns_of_c(args)) ||
+  return u32(col) + (TRANSPOSED ? kStoreColumns : kColumns) <= u32(columns_of_c(args)) ||
          columns_of_c(args) % (16 / kOutBytes) == 0;
+}
+
+// A filled buffer to C: by the copy engine or in pieces; `row` and `col` are of the product.
+template <int kChunk>
+__device__ __forceinline__ void store_buffer(const StoreBuffer& buffer, const WgmmaArgs& args,
+                                             int row, int col) {
+  constexpr int kColumns = chunk_columns(kChunk);
+  const int row_of_c = TRANSPOSED ? col : row;
+  const int col_of_c = TRANSPOSED ? row : col;
+  if (ALIGN_C != 16 || !ends_well<kColumns>(args.gemm, col_of_c)) {
+    store_pieces<kColumns>(buffer, args.gemm, row_of_c, col_of_c);
+  } else if (leads_store()) {
+    tma_store(kColumns == CHUNK_N ? args.map_c : args.map_c_rest, shared_address(&buffer), col_of_c,
+              row_of_c);
+  }
 }
 
 // `paced`: a store begins when the one before it has left shared memory. Where another consumer
@@ -163,7 +183,7 @@ __device__ __forceinline__ void store_chunks(StoreBuffers& buffers, u32& filled,
                                              const WgmmaArgs& args, int row, int slice,
                                              bool paced) {
   if constexpr (kChunk < kChunks) {
-    const int col = slice + chunk_column(kChunk);
+    const int col = slice + kChunk * CHUNK_N;
     const int first = row - rows_before();
     const bool leads = leads_store();
     StoreBuffer& buffer = buffers[filled % kStoreBuffers];
@@ -178,18 +198,10 @@ __device__ __forceinline__ void store_chunks(StoreBuffers& buffers, u32& filled,
       meet_at_buffer();
     }
     ++filled;
-    fill_store_buffer<chunk_column(kChunk)>(buffer, acc, args.gemm, row, col);
-    if (ALIGN_C == 16 && ends_well(args.gemm, TRANSPOSED ? first : col)) {
-      fence_async_proxy();
-      meet_at_buffer();
-      if (leads) {
-        tma_store(args.map_c, shared_address(&buffer), TRANSPOSED ? first : col,
-                  TRANSPOSED ? col : first);
-      }
-    } else {
-      meet_at_buffer();
-      store_pieces(buffer, args.gemm, TRANSPOSED ? col : first, TRANSPOSED ? first : col);
-    }
+    fill_store_buffer<kChunk>(buffer, acc, args.gemm, row, col);
+    if constexpr (ALIGN_C == 16) fence_async_proxy();
+    meet_at_buffer();
+    store_buffer<kChunk>(buffer, args, first, col);
     if (leads) tma_store_commit();
     store_chunks<kChunk + 1>(buffers, filled, acc, args, row, slice, paced);
   }
@@ -200,8 +212,8 @@ __device__ __forceinline__ void store_chunks(StoreBuffers& buffers, u32& filled,
 __device__ __forceinline__ void store_two_chunks(StoreBuffers& buffers, u32& filled,
                                                  const float (&acc)[kSliceAccumulators],
                                                  const WgmmaArgs& args, int row, int slice) {
-  const int col = slice + chunk_column(0);
-  const int last = slice + chunk_column(1);
+  const int col = slice;
+  const int last = slice + CHUNK_N;
   const int first = row - rows_before();
   const bool leads = leads_store();
   if (!TRANSPOSED || filled > 0) {
@@ -209,20 +221,12 @@ __device__ __forceinline__ void store_two_chunks(StoreBuffers& buffers, u32& fil
     meet_at_buffer();
   }
   filled = kStoreBuffers;
-  fill_store_buffer<chunk_column(0)>(buffers[0], acc, args.gemm, row, col);
-  fill_store_buffer<chunk_column(1)>(buffers[1], acc, args.gemm, row, last);
+  fill_store_buffer<0>(buffers[0], acc, args.gemm, row, col);
+  fill_store_buffer<1>(buffers[1], acc, args.gemm, row, last);
   fence_async_proxy();
   meet_at_buffer();
-#pragma unroll
-  for (int chunk = 0; chunk < 2; ++chunk) {
-    const int at = chunk == 0 ? col : last;
-    if (!ends_well(args.gemm, TRANSPOSED ? first : at)) {
-      store_pieces(buffers[chunk], args.gemm, TRANSPOSED ? at : first, TRANSPOSED ? first : at);
-    } else if (leads) {
-      tma_store(args.map_c, shared_address(&buffers[chunk]), TRANSPOSED ? first : at,
-                TRANSPOSED ? at : first);
-    }
-  }
+  store_buffer<0>(buffers[0], args, first, col);
+  store_buffer<1>(buffers[1], args, first, last);
   if (leads) tma_store_commit();
 }
 

@@ -3,7 +3,7 @@
 // Constants of the host twin beside those of common.cuh and one per parameter:
 //   WGMMA_SHAPE, WGMMA_REGISTERS, WGMMA_OPERANDS   the text of the instruction for this block_n
 //   PRODUCER_REGISTERS, CONSUMER_REGISTERS         per thread; 0: as launched
-//   CHUNK_N                                        columns of C that one store moves
+//   CHUNK_N                                        columns of C that one store moves, or fewer
 //   SPLIT_PARTS                                    blocks of a cluster that share a tile's k
 //   STORES_IN_RING                                 C leaves through a stage that has been read
 //   TRANSPOSED                                     the product is C's transpose, A is C's B: a
@@ -68,8 +68,9 @@ struct GivenBarriers {
 };
 #endif
 
-// One is filled while the other is stored; one alone where C leaves through a stage all at once.
 constexpr int kChunks = (kSliceN + CHUNK_N - 1) / CHUNK_N;  // of a row of this block's columns
+constexpr int kRestN = kSliceN - (kChunks - 1) * CHUNK_N;   // columns of the last of them
+// One is filled while the other is stored; one alone where C leaves through a stage all at once.
 constexpr int kStoreBuffers = STORES_IN_RING && kTilesM * kChunks == 1 ? 1 : 2;
 typedef StoreBuffer StoreBuffers[kStoreBuffers];
 

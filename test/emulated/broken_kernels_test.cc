@@ -218,7 +218,18 @@ const std::vector<Broken>& all_broken() {
        104,
        160,
        0,
-       {"      meet_at_buffer();\n      if (leads) {", "      if (leads) {"},
+       {"    meet_at_buffer();\n    store_buffer<kChunk>", "    store_buffer<kChunk>"},
+       ""},
+      {"the rest of a row is stored like what comes before it",
+       "wgmma:block_m=64,block_n=88,block_k=64,stages=2,consumers=1,pingpong=0,raster=0,"
+       "swizzle=1," +
+           kAlone,
+       bf16,
+       64,
+       176,
+       136,
+       1,
+       {"kColumns == CHUNK_N ? args.map_c : args.map_c_rest", "args.map_c"},
        ""},
       {"a buffer that warps share is filled while it is stored",
        kSwap + kAlone,
@@ -283,7 +294,7 @@ const std::vector<Broken>& all_broken() {
        328,
        8,
        {"kStageConsumers * kCluster", "kStageConsumers * (kCluster - 1)"},
-       "no barrier is between that and what was written there"},
+       "shared memory"},  // written while it is read, or twice without a barrier: as threads run
       {"a descriptor keeps the number of the block",
        "wgmma:block_m=64,block_n=128,block_k=64,stages=3,consumers=1,pingpong=0,raster=0,swizzle=1,"
        "cluster_m=1,cluster_n=2,split_k=1",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "kernels/gemm/args.h"
@@ -221,7 +222,7 @@ TEST_CASE("the second weights reach the kernel: as a pointer, and for wgmma as a
 
   const Config config = config_of("geglu", "wgmma:block_m=128,block_n=96,cluster_m=2");
   const LaunchPlan plan = config.kernel->launch_plan(config, problem, hopper(), pointers, 0);
-  REQUIRE(plan.map_count == 7);  // three of them for last tiles: 80 columns of both weights
+  REQUIRE(plan.map_count == 8);  // three of them for last tiles: 80 columns of both weights
   const auto at = [&](std::uint64_t address) {
     return std::find_if(plan.maps.begin(), plan.maps.end(),
                         [&](const TensorMap& map) { return map.address == address; });
@@ -230,17 +231,18 @@ TEST_CASE("the second weights reach the kernel: as a pointer, and for wgmma as a
   const TensorMap& up = *at(pointers.up);
   CHECK((gate.box_outer == 96 && up.box_outer == 96));  // two blocks load them by turns
   CHECK((gate.outer == 2000 && up.outer == 2000 && up.pitch_bytes == gate.pitch_bytes));
-  const TensorMap& last_gate = plan.maps[5];
-  const TensorMap& last_up = plan.maps[6];
+  const TensorMap& last_gate = plan.maps[6];
+  const TensorMap& last_up = plan.maps[7];
   CHECK((last_gate.address == pointers.b && last_gate.box_outer == 80));
   CHECK((last_up.address == pointers.up && last_up.box_outer == 80));
   CHECK(up.offset + 128 == last_up.offset);
   CHECK(last_up.offset + 128 == plan.params_size);
-  CHECK(at(pointers.c)->box_inner == 48);  // 96 columns in two stores
+  CHECK(at(pointers.c)->box_inner == 64);  // 96 columns in two stores
+  CHECK(std::next(at(pointers.c))->box_inner == 32);
   // Other maps and the arguments lie before it.
   const LaunchPlan ungated =
       config.kernel->launch_plan(config, product("gemm"), hopper(), pointers, 0);
-  CHECK(ungated.map_count == 5);  // two of them for A's and B's last tiles
+  CHECK(ungated.map_count == 6);  // two of them for A's and B's last tiles
   CHECK(ungated.params_size == up.offset);
 }
 

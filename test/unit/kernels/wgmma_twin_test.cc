@@ -1,11 +1,13 @@
 // What wgmma's host twin hands to the copy engine, its grid, and what it serves.
 #include "kernels/gemm/gemm_twin.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/gemm/wgmma_args.h"
 #include "test/support/catch.h"
@@ -162,31 +164,36 @@ TEST_CASE("wgmma's boxes have no more rows of A than there are, by eights") {
   CHECK(rows(20, ",cluster_n=2") == 24);
 }
 
-TEST_CASE("wgmma stores C in few pieces of a row, and each element once where C is read") {
+TEST_CASE("wgmma stores C in few pieces of a row, the last by a map of its own") {
   Problem problem = product(1024, 1024);
   const auto columns = [&](const std::string& block_n) {
     const Config config = config_of("wgmma:block_m=64,consumers=1,stages=3,block_n=" + block_n);
-    return plan_of(config, problem).maps[2].box_inner;
+    const LaunchPlan plan = plan_of(config, problem);
+    std::vector<std::uint32_t> boxes;
+    for (std::size_t i = 0; i < plan.map_count; ++i) {
+      const TensorMap& map = plan.maps[i];
+      if (map.offset != offsetof(WgmmaArgs, map_c) && map.offset != offsetof(WgmmaArgs, map_c_rest))
+        continue;
+      CHECK(map.outer == 1024);
+      CHECK(map.box_outer == 16);
+      const std::uint32_t bytes = map.box_inner * storage_bytes(problem.out_dtype);
+      CHECK(map.swizzle_bytes == (std::has_single_bit(bytes) && bytes > 16 ? bytes : 0));
+      boxes.push_back(map.box_inner);
+    }
+    return boxes;
   };
-  CHECK(columns("48") == 48);
-  CHECK(columns("256") == 64);
-  CHECK(columns("248") == 64);  // 4 x 64 - 8
-  CHECK(columns("232") == 48);  // 5 x 48 - 8
-  CHECK(columns("200") == 40);
-  CHECK(columns("168") == 56);
-  // Whole sectors of 16 columns, where the block has.
-  CHECK(columns("80") == 48);
-  CHECK(columns("112") == 64);
-  CHECK(columns("160") == 32);
-  CHECK(columns("224") == 32);
-  problem.beta = 1;
-  CHECK(columns("112") == 56);
-  CHECK(columns("248") == 8);  // 31 is prime
-  CHECK(columns("200") == 40);
+  using Boxes = std::vector<std::uint32_t>;
+  CHECK(columns("48") == Boxes{48});
+  CHECK(columns("256") == Boxes{64});
+  CHECK(columns("248") == Boxes{64, 56});
+  CHECK(columns("200") == Boxes{64, 8});
+  CHECK(columns("160") == Boxes{64, 32});
+  problem.beta = 1;  // each element is stored once, so C can be read as well
+  CHECK(columns("248") == Boxes{64, 56});
   problem.beta = 0;
   problem.out_dtype = DType::fp32;
-  CHECK(columns("248") == 32);
-  CHECK(columns("40") == 24);  // 2 x 24 - 8
+  CHECK(columns("248") == Boxes{32, 24});
+  CHECK(columns("40") == Boxes{32, 8});
 }
 
 TEST_CASE("C leaves through wgmma's ring where buffers of its own would not fit") {
@@ -229,8 +236,10 @@ TEST_CASE("wgmma's grid is one block per SM, in whole clusters; rows of C that T
   const TensorMap edge = plan_of(config, large).maps[2];  // of B: the last tile has 126 columns
   CHECK((edge.offset == offsetof(WgmmaArgs, map_b_edge) && edge.box_outer == 128));
   large.ldc = 8192;
-  CHECK(plan_of(config, large).maps[2].box_inner == 56);  // 168 columns in three stores
-  CHECK(plan_of(config, large).maps[2].swizzle_bytes == 0);
+  const LaunchPlan plan = plan_of(config, large);
+  CHECK((plan.maps[2].box_inner == 64 && plan.maps[2].swizzle_bytes == 128));
+  // The last of 168 columns, of which no swizzle is made.
+  CHECK((plan.maps[3].box_inner == 40 && plan.maps[3].swizzle_bytes == 0));
 }
 
 TEST_CASE("wgmma_swap stores whole lines of C, for which a consumer's warps meet") {
@@ -238,10 +247,13 @@ TEST_CASE("wgmma_swap stores whole lines of C, for which a consumer's warps meet
   for (const int consumers : {1, 2, 3}) {
     const Config config = config_of("wgmma_swap:block_m=" + std::to_string(64 * consumers) +
                                     ",block_n=104,consumers=" + std::to_string(consumers));
-    const TensorMap map_c = plan_of(config, few).maps[2];
-    CHECK(map_c.box_inner == 64);
-    CHECK(map_c.box_outer == 56);  // 104 rows in two stores
-    CHECK(map_c.swizzle_bytes == 128);
+    const LaunchPlan plan = plan_of(config, few);
+    for (const std::size_t i : {2, 3}) {
+      const TensorMap& map_c = plan.maps[i];
+      CHECK(map_c.box_inner == 64);
+      CHECK(map_c.box_outer == (i == 2 ? 64 : 40));  // 104 rows in two stores
+      CHECK(map_c.swizzle_bytes == 128);
+    }
     CHECK(config.kernel->resources(config, few, DeviceSpec{}, 0).barriers == 1 + consumers);
   }
 }
