@@ -236,6 +236,7 @@ class Wgmma final : public GemmTwin {
             {"SMEM_STAGE_BYTES", std::to_string(l.a_bytes + l.b_bytes)},
             {"SMEM_STORE_BYTES", std::to_string(l.store_bytes / kWarpRows * buffer_rows())},
             {"CHUNK_N", std::to_string(l.chunk)},
+            {"REST_N", std::to_string(l.rest)},
             {"SPLIT_PARTS", std::to_string(parts_of(v))},
             {"STORES_IN_RING", l.stores_in_ring ? "1" : "0"},
             {"TRANSPOSED", transposes_ ? "1" : "0"},
@@ -303,11 +304,10 @@ class Wgmma final : public GemmTwin {
   // The maps by which the copy engine stores C.
   void put_c(const Config& config, const Problem& problem, const GemmArgs& args,
              LaunchPlan& plan) const {
-    const std::int64_t chunk = layout_of(config.values, traits_of(problem)).chunk;
-    const std::int64_t rest = (slice_columns(config.values) - 1) % chunk + 1;
-    plan.maps[plan.map_count++] = store_map(offsetof(WgmmaArgs, map_c), chunk, problem, args);
-    if (rest == chunk) return;
-    plan.maps[plan.map_count++] = store_map(offsetof(WgmmaArgs, map_c_rest), rest, problem, args);
+    const SmemLayout l = layout_of(config.values, traits_of(problem));
+    plan.maps[plan.map_count++] = store_map(offsetof(WgmmaArgs, map_c), l.chunk, problem, args);
+    if (l.rest == l.chunk) return;
+    plan.maps[plan.map_count++] = store_map(offsetof(WgmmaArgs, map_c_rest), l.rest, problem, args);
   }
 
   // For stores of so many columns of the product.

@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     prefetch_map(args.map_up);
 #endif
     if (ALIGN_C == 16) prefetch_map(args.map_c);
-    if (ALIGN_C == 16 && kRestN != CHUNK_N) prefetch_map(args.map_c_rest);
+    if (ALIGN_C == 16 && REST_N != CHUNK_N) prefetch_map(args.map_c_rest);
   }
   u32 units = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);

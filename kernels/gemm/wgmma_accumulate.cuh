@@ -27,31 +27,52 @@ __device__ __forceinline__ void clear(float (&acc)[kTilesM][kCount]) {
   }
 }
 
-// Returns the stage of the last k tile, which is given back but where C leaves through it.
+// The products of one step of a k tile with all the consumer's rows. `a` and `b` describe the k
+// tile.
+__device__ __forceinline__ void multiply_step(float (&acc)[kTilesM][kAccumulators], u64 a, u64 b,
+                                              int step, int accumulate) {
+#pragma unroll
+  for (int t = 0; t < kTilesM; ++t) {
+    multiply(acc[t], a + (TileA::offset(t * 64, step) >> 4), b + (TileB::offset(0, step) >> 4),
+             accumulate);
+  }
+}
+
+// Adds up the k tiles of a tile of C. The matrix unit has few instructions waiting, so that what
+// lies between the last of one k tile and the first of the next is short: whether that one is there
+// is asked before the last step, and the k tile before is given back behind the first one. Returns
+// the stage of the last k tile, which is given back but where C leaves through it.
 __device__ __forceinline__ u32 accumulate_tile(float (&acc)[kTilesM][kAccumulators],
                                                SharedMemory& shared, RingPosition& at,
                                                int first_row, int k_tiles,
                                                const StageRelease& release, u64& next_turn) {
+  static_assert(kStepsK > 1, "there is a step behind the first");
+  constexpr u32 kNextStage = SMEM_STAGE_BYTES >> 4;  // in a descriptor
+  const u32 ring = shared_address(&shared.stages[0]);
+  const u64 ring_a = TileA::descriptor(ring + TileA::offset(first_row, 0));
+  const u64 ring_b = TileB::descriptor(ring + SMEM_A_BYTES);
+  u64 a = ring_a + at.stage * kNextStage;
+  u64 b = ring_b + at.stage * kNextStage;
   u32 previous = 0;
+  bool arrived = false;
   for (int i = 0; i < k_tiles; ++i) {
-    barrier_wait(shared_address(&shared.full[at.stage]), at.parity);
-    const u32 stage = shared_address(&shared.stages[at.stage]);
-    const u64 a = TileA::descriptor(stage + TileA::offset(first_row, 0));
-    const u64 b = TileB::descriptor(stage + SMEM_A_BYTES);
+    if (!arrived) barrier_wait(shared_address(&shared.full[at.stage]), at.parity);
     wgmma_fence();
-#pragma unroll
-    for (int step = 0; step < kStepsK; ++step) {
-#pragma unroll
-      for (int t = 0; t < kTilesM; ++t) {
-        multiply(acc[t], a + (TileA::offset(t * 64, step) >> 4), b + (TileB::offset(0, step) >> 4),
-                 i + step);
-      }
-    }
+    multiply_step(acc, a, b, 0, i);
     wgmma_commit();
     wgmma_wait<1>();  // the k tile before this one is done
     if (i > 0) release(shared.empty[previous]);
     previous = at.stage;
+#pragma unroll
+    for (int step = 1; step < kStepsK - 1; ++step) multiply_step(acc, a, b, step, 1);
     at.advance();
+    const u64 next_a = at.stage == 0 ? ring_a : a + kNextStage;
+    const u64 next_b = at.stage == 0 ? ring_b : b + kNextStage;
+    arrived = i + 1 < k_tiles && barrier_passed(shared_address(&shared.full[at.stage]), at.parity);
+    multiply_step(acc, a, b, kStepsK - 1, 1);
+    wgmma_commit();
+    a = next_a;
+    b = next_b;
   }
   // Every warp for itself: were one of them not to have seen its turn yet when the other consumer
   // gives the next one, it would take that for the last.

@@ -91,7 +91,8 @@ struct SmemLayout {
   std::int64_t b_bytes;
   std::int64_t ring_bytes;
   std::int64_t given_bytes;
-  std::int64_t chunk;        // columns of C that one store moves, the last of a row perhaps fewer
+  std::int64_t chunk;        // columns of C that one store moves
+  std::int64_t rest;         // and the last one of a row
   std::int64_t store_bytes;  // of a warp's rows of one buffer
   std::int64_t stores_bytes;
   bool stores_in_ring;  // C leaves through a stage that has been read
@@ -111,6 +112,7 @@ inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   const std::int64_t columns = slice_columns(v);
   const auto store_by = [&](std::int64_t most) {
     l.chunk = std::min(columns, most);
+    l.rest = columns > 0 ? (columns - 1) % l.chunk + 1 : 0;
     l.store_bytes = kWarpRows * l.chunk * storage_bytes(t.out_dtype);
     l.stores_bytes = v[kConsumers] * std::int64_t{4 * 2} * l.store_bytes;
     return l.total() <= kMostShared;

@@ -41,7 +41,7 @@ __device__ __forceinline__ L2Policies l2_policies(const GemmArgs& gemm) {
 template <bool kAlone, bool kHinted>
 __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& shared,
                                            ClusterPlace place, u32 at, const Unit& unit, int step,
-                                           u32 turn = 0, L2Policies policies = {}) {
+                                           u32 turn, L2Policies policies = {}) {
   constexpr bool kSharesA = CLUSTER_N > 1 && !kAlone;
   constexpr bool kSharesB = CLUSTER_M > 1 && !kAlone;
   // A's tile is needed by the blocks of this row of the cluster, B's by those of this column.
@@ -92,7 +92,7 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 #pragma unroll
   for (int i = 0; i < kOpening; ++i) {
     if (i < unit.count) {
-      load_stage<true, false>(args, shared, place, u32(i), unit, i);
+      load_stage<true, false>(args, shared, place, u32(i), unit, i, 0);
     }
   }
 }

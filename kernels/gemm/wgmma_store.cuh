@@ -19,7 +19,7 @@ __device__ __forceinline__ int rows_before() {
 }
 
 // Columns of the product that a store moves, the last one of a row perhaps fewer than the others.
-__device__ constexpr int chunk_columns(int chunk) { return chunk + 1 < kChunks ? CHUNK_N : kRestN; }
+__device__ constexpr int chunk_columns(int chunk) { return chunk + 1 < kChunks ? CHUNK_N : REST_N; }
 
 // Byte offset of a 16-byte piece in a store buffer of `kColumns` columns of the product. Rows of
 // 128, 64 and 32 bytes are swizzled as the copy engine expects it; most others spread over the
@@ -189,7 +189,7 @@ __device__ __forceinline__ void store_chunks(StoreBuffers& buffers, u32& filled,
     StoreBuffer& buffer = buffers[filled % kStoreBuffers];
     if (!TRANSPOSED || filled >= kStoreBuffers) {
       if (leads) {
-        if (PINGPONG && paced) {
+        if (paced) {
           tma_store_wait<0>();
         } else {
           tma_store_wait<1>();  // the group before the last has read this buffer

@@ -3,7 +3,8 @@
 // Constants of the host twin beside those of common.cuh and one per parameter:
 //   WGMMA_SHAPE, WGMMA_REGISTERS, WGMMA_OPERANDS   the text of the instruction for this block_n
 //   PRODUCER_REGISTERS, CONSUMER_REGISTERS         per thread; 0: as launched
-//   CHUNK_N                                        columns of C that one store moves, or fewer
+//   CHUNK_N, REST_N                                columns of C that one store moves, and the last
+//                                                  one of a row
 //   SPLIT_PARTS                                    blocks of a cluster that share a tile's k
 //   STORES_IN_RING                                 C leaves through a stage that has been read
 //   TRANSPOSED                                     the product is C's transpose, A is C's B: a
@@ -69,7 +70,6 @@ struct GivenBarriers {
 #endif
 
 constexpr int kChunks = (kSliceN + CHUNK_N - 1) / CHUNK_N;  // of a row of this block's columns
-constexpr int kRestN = kSliceN - (kChunks - 1) * CHUNK_N;   // columns of the last of them
 // One is filled while the other is stored; one alone where C leaves through a stage all at once.
 constexpr int kStoreBuffers = STORES_IN_RING && kTilesM * kChunks == 1 ? 1 : 2;
 typedef StoreBuffer StoreBuffers[kStoreBuffers];
@@ -119,6 +119,7 @@ __device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
 static_assert(sizeof(TileA) == SMEM_A_BYTES, "A tile");
 static_assert(sizeof(TileB) == SMEM_B_BYTES, "B tile");
 static_assert(sizeof(Stage) == SMEM_STAGE_BYTES, "stage");
+static_assert((kChunks - 1) * CHUNK_N + REST_N == kSliceN, "stores");
 static_assert(sizeof(StoreBuffer) == SMEM_STORE_BYTES, "store buffer");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
 static_assert(!STORES_IN_RING || (!PINGPONG && sizeof(Stage) >= sizeof(StoreBuffers[kStorers])),

@@ -154,6 +154,8 @@ TEST_CASE("a transaction barrier opens when arrivals and bytes are there", "[emu
       "again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], 0;\n@!%p2 bra again;\n";
   CHECK(fault(set_up + "@!%p1 mbarrier.arrive.shared::cta.b64 _, [%r5];\n" + wait).empty());
   CHECK(says(fault(set_up + wait), "waits for what does not come"));
+  const std::string test = "mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r5], 0;\n";
+  CHECK(fault(set_up + test).empty());  // it does not wait
   CHECK(
       says(fault(set_up + "@!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], 16;\n" + wait),
            "waits for what does not come"));

@@ -34,14 +34,15 @@ bool Launch::at_barrier(Thread& t, const Instruction& i) {
       arrive(t, barrier);
       return true;
     }
-    case Op::barrier_try: {
+    case Op::barrier_try:
+    case Op::barrier_test: {
       Barrier& barrier = barrier_at(*t.block, own(t, value(t, i, 1)), actor_of(t));
       const bool passed = (barrier.phase & 1) != (value(t, i, 2) & 1);
       t.registers[operand(i, 0).slot] = passed ? 1 : 0;
       if (passed) hear(warp_of(t).clocks, barrier.heard);
       // A try may give up before the phase ends.
       constexpr double kGivesUp = 0.05;
-      if (passed || schedule_.chance() < kGivesUp) return true;
+      if (passed || i.op == Op::barrier_test || schedule_.chance() < kGivesUp) return true;
       schedule_.rest(t, State::barrier);
       barrier.waiting.push_back(&t);
       return false;

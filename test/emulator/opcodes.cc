@@ -101,6 +101,7 @@ constexpr OpName kOps[] = {
     {"mbarrier.arrive.expect_tx.shared::cta", Op::barrier_expect},
     {"mbarrier.arrive.shared::cluster", Op::barrier_arrive_there},
     {"mbarrier.try_wait.parity.shared::cta", Op::barrier_try},
+    {"mbarrier.test_wait.parity.shared::cta", Op::barrier_test},
     {"mapa.shared::cluster", Op::map_address},
     {"st.async.shared::cluster.mbarrier::complete_tx::bytes", Op::give},
     {"cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes",

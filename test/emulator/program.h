@@ -28,7 +28,7 @@ enum class Op : std::uint8_t {
   cluster_arrive, cluster_release, cluster_wait, group_fence, group_multiply, group_commit, group_wait,
   // One thread, asynchronously.
   copy, copy_commit, copy_wait,
-  barrier_init, barrier_arrive, barrier_expect, barrier_arrive_there, barrier_try,
+  barrier_init, barrier_arrive, barrier_expect, barrier_arrive_there, barrier_try, barrier_test,
   launch_wait, barrier_fence, map_address, give, line_load, box_load, box_store, box_commit, box_wait, proxy_fence,
   // clang-format on
 };

@@ -173,13 +173,13 @@ void Launch::show_sums(Thread& first, const Instruction& i) {
 
 void Launch::land_sums(Thread& first, std::size_t groups) {
   Warp& warp = warp_of(first);
-  warp.fenced = false;  // registers may be used otherwise from here on
   for (auto at = warp.sums.begin(); at != warp.sums.end();) {
     const auto& [slot, sums] = *at;
     if (sums.group >= groups) {
       ++at;
       continue;
     }
+    warp.fenced = false;  // such a register may be used otherwise from here on
     for (std::size_t lane = 0; lane < kWarp; ++lane) {
       show((&first)[lane].registers[slot], sums.values[lane]);
     }
