@@ -23,7 +23,8 @@ __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
       : "memory");
 }
 
-// Whether a wait would be over at once.
+// Whether a wait would be over at once. Where it would be, none need follow: the answer orders what
+// comes behind it like a wait.
 __device__ __forceinline__ bool barrier_passed(u32 barrier, u32 parity) {
   u32 passed;
   asm volatile(

@@ -40,8 +40,10 @@ __device__ __forceinline__ void multiply_step(float (&acc)[kTilesM][kAccumulator
 
 // Adds up the k tiles of a tile of C. The matrix unit has few instructions waiting, so that what
 // lies between the last of one k tile and the first of the next is short: whether that one is there
-// is asked before the last step, and the k tile before is given back behind the first one. Returns
-// the stage of the last k tile, which is given back but where C leaves through it.
+// is asked before the last step, and the k tile before is given back behind the first one. The
+// answer is of no older pass of that stage, which this consumer has waited for, or the other one
+// before it handed on its turn. Returns the stage of the last k tile, which is given back but where
+// C leaves through it.
 __device__ __forceinline__ u32 accumulate_tile(float (&acc)[kTilesM][kAccumulators],
                                                SharedMemory& shared, RingPosition& at,
                                                int first_row, int k_tiles,

@@ -91,7 +91,7 @@ struct SmemLayout {
   std::int64_t b_bytes;
   std::int64_t ring_bytes;
   std::int64_t given_bytes;
-  std::int64_t chunk;        // columns of C that one store moves
+  std::int64_t chunk;        // columns of the product that one store moves
   std::int64_t rest;         // and the last one of a row
   std::int64_t store_bytes;  // of a warp's rows of one buffer
   std::int64_t stores_bytes;

@@ -3,8 +3,8 @@
 // Constants of the host twin beside those of common.cuh and one per parameter:
 //   WGMMA_SHAPE, WGMMA_REGISTERS, WGMMA_OPERANDS   the text of the instruction for this block_n
 //   PRODUCER_REGISTERS, CONSUMER_REGISTERS         per thread; 0: as launched
-//   CHUNK_N, REST_N                                columns of C that one store moves, and the last
-//                                                  one of a row
+//   CHUNK_N, REST_N                                columns of the product that one store moves, and
+//                                                  the last one of a row
 //   SPLIT_PARTS                                    blocks of a cluster that share a tile's k
 //   STORES_IN_RING                                 C leaves through a stage that has been read
 //   TRANSPOSED                                     the product is C's transpose, A is C's B: a

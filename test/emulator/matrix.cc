@@ -178,7 +178,7 @@ void group_multiply(const Instruction& i, const Operand* operands, const Lanes& 
   const int sums = i.columns / 2;
   const Type type = i.from;
   const int depth = type == Type::tf32 ? 8 : 16;
-  const bool a_in_registers = i.operands - sums >= 8;
+  const bool a_in_registers = reads_fragments(i);
   const Operand* b = operands + sums + (a_in_registers ? 4 : 1);
   const int behind = i.operands - sums - (a_in_registers ? 4 : 1) - 4;  // b, whether to add, signs
   if (behind < 0 || (type == Type::tf32) != (behind == 0)) {

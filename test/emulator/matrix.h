@@ -24,6 +24,11 @@ void store_matrix(const Instruction& instruction, const Operand* operands, const
                   const std::array<std::uint64_t, 32>& addresses, SharedMemory& shared,
                   const Actor& actor);
 
+// Whether a wgmma.mma_async reads A in registers, four of them, in place of a descriptor.
+inline bool reads_fragments(const Instruction& instruction) {
+  return instruction.operands - instruction.columns / 2 >= 8;
+}
+
 // wgmma.mma_async of warp `warp` of its four: d = a * b or d + a * b on its 16 rows. The sums are
 // there at once, but what was read in shared memory, in pieces of 16 bytes, stays in `held` until
 // somebody ends that: it must not change before the kernel has waited.

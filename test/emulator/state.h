@@ -78,7 +78,8 @@ struct Warp {
   // Of its warpgroup's matrix instructions: how many it has run, and groups it has closed.
   std::size_t instructions = 0;
   std::size_t groups = 0;
-  bool fenced = false;  // what it did with registers, before their next use by such
+  bool fenced = false;     // what it did with registers, before their next use by such
+  bool fragments = false;  // these read A in registers
   // At its cluster's barrier.
   std::size_t cluster_arrivals = 0;
   std::size_t cluster_waits = 0;

@@ -149,6 +149,7 @@ void show(std::uint64_t& sum, std::uint64_t value) {
 
 void Launch::hide_sums(Thread& first, const Instruction& i) {
   Warp& warp = warp_of(first);
+  warp.fragments = reads_fragments(i);
   for (int r = 0; r < i.columns / 2; ++r) {
     const std::int32_t slot = operand(i, r).slot;
     Warp::Sums& sums = warp.sums[slot];
@@ -171,15 +172,17 @@ void Launch::show_sums(Thread& first, const Instruction& i) {
   }
 }
 
+// Registers that no matrix instruction is at any more may be used otherwise from here on.
 void Launch::land_sums(Thread& first, std::size_t groups) {
   Warp& warp = warp_of(first);
+  if (warp.fragments) warp.fenced = false;
   for (auto at = warp.sums.begin(); at != warp.sums.end();) {
     const auto& [slot, sums] = *at;
     if (sums.group >= groups) {
       ++at;
       continue;
     }
-    warp.fenced = false;  // such a register may be used otherwise from here on
+    warp.fenced = false;
     for (std::size_t lane = 0; lane < kWarp; ++lane) {
       show((&first)[lane].registers[slot], sums.values[lane]);
     }
