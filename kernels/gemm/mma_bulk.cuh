@@ -13,22 +13,55 @@
 // In the order of the text: mma_instruction.cuh, split.cuh, hopper.cuh, mma_bulk_tile.cuh,
 // mma_bulk_load.cuh, mma_bulk_store.cuh and this file.
 
-// The words of a lane for one step along k, as the instruction has them.
+// The words of a lane for one step along k, as the instruction has them. Which of k they are does not
+// matter as long as it is the same for A and B: of each chunk of 128 bytes of a row a lane has 32
+// that follow each other, so that it reads as much at once as the rows' alignment allows, and a
+// word that two of its words share but once. Rows an odd number of such pieces apart lie in
+// different banks then.
 struct Fragments {
   u32 a[kTilesM][4];
   u32 b[kTilesN][2];
 };
 
-// The word at `address + kOffset` of shared memory, which begins on `kAlign` bytes.
-template <int kAlign, int kOffset>
-__device__ __forceinline__ u32 word_at(u32 address) {
-  u32 low;
-  asm volatile("ld.shared.u32 %0, [%1+%2];\n" : "=r"(low) : "r"(address & ~3), "n"(kOffset));
-  if constexpr (kAlign >= 4) return round_tf32(low);
-  u32 high;
-  asm volatile("ld.shared.u32 %0, [%1+%2];\n" : "=r"(high) : "r"(address & ~3), "n"(kOffset + 4));
-  return __funnelshift_r(low, high, address << 3);  // by bits 0..4 of that: none, or half a word
+// Neighbouring words, of which the first begins at `address` of shared memory, on kAlign bytes.
+template <int kAlign, int kWords>
+__device__ __forceinline__ void read_words(u32 (&w)[kWords], u32 address) {
+  if constexpr (kAlign >= 16 && kWords % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4) {
+      asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
+                   : "=r"(w[i]), "=r"(w[i + 1]), "=r"(w[i + 2]), "=r"(w[i + 3])
+                   : "r"(address + i * 4));
+    }
+  } else if constexpr (kAlign >= 8) {
+#pragma unroll
+    for (int i = 0; i < kWords; i += 2) {
+      asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];\n"
+                   : "=r"(w[i]), "=r"(w[i + 1])
+                   : "r"(address + i * 4));
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(w[i]) : "r"(address + i * 4));
+    }
+  }
 }
+
+// The same where they begin on 2 bytes: each is made of two.
+template <int kWords>
+__device__ __forceinline__ void read_halves(u32 (&w)[kWords], u32 address) {
+  u32 whole[kWords + 1];
+  read_words<4>(whole, address & ~3);
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    w[i] = __funnelshift_r(whole[i], whole[i + 1], address << 3);  // by bits 0..4 of that: 0 or 16
+  }
+}
+
+// Steps whose fragments are asked for together: as many as registers are free for.
+constexpr int kStepRegisters = 4 * kTilesM + 2 * kTilesN;
+constexpr int kGroup = kStepRegisters <= 12 ? 4 : kStepRegisters <= 24 ? 2 : 1;
 
 // Where a lane's fragments begin: of each group of 8 rows or columns its own row's word.
 class FragmentReader {
@@ -37,7 +70,7 @@ class FragmentReader {
   __device__ __forceinline__ FragmentReader(const SharedMemory& shared, const GemmArgs& args,
                                             const TilePlace& tile, bool in_runs) {
     const WarpPlace place;
-    const u32 ring = shared_address(&shared) + lane() % 4 * 4;
+    const u32 ring = shared_address(&shared) + lane() % 4 * kLaneBytes;
 #pragma unroll
     for (int i = 0; i < 2 * kTilesM; ++i) {
       const int row = row_of_group<kClassesA>(place.group_m + i, lane() / 4);
@@ -51,28 +84,33 @@ class FragmentReader {
     }
   }
 
-  // Of kSteps steps, the first of which begins `offset` bytes behind the rows' first in the ring.
-  template <int kSteps>
-  __device__ __forceinline__ void read(Fragments (&f)[kSteps], u32 offset) const {
-    read_step<0>(f, offset);
+  // Of kGroup steps, the lane's words of which begin `offset` bytes behind its first in the ring.
+  __device__ __forceinline__ void read(Fragments (&f)[kGroup], u32 offset) const {
+#pragma unroll
+    for (int i = 0; i < 2 * kTilesM; ++i) {
+      u32 w[2 * kGroup];
+      read_row<ALIGN_A>(w, a_[i] + offset);
+#pragma unroll
+      for (int j = 0; j < 2 * kGroup; ++j) f[j / 2].a[i / 2][i % 2 + j % 2 * 2] = w[j];
+    }
+#pragma unroll
+    for (int i = 0; i < kTilesN; ++i) {
+      u32 w[2 * kGroup];
+      read_row<ALIGN_B>(w, b_[i] + offset);
+#pragma unroll
+      for (int j = 0; j < 2 * kGroup; ++j) f[j / 2].b[i][j % 2] = w[j];
+    }
   }
 
  private:
-  template <int kStep, int kSteps>
-  __device__ __forceinline__ void read_step(Fragments (&f)[kSteps], u32 offset) const {
-    if constexpr (kStep < kSteps) {
-      constexpr int kAt = kStep * kStepBytes;
+  template <int kAlign, int kWords>
+  static __device__ __forceinline__ void read_row(u32 (&w)[kWords], u32 address) {
+    if constexpr (kAlign < 4) {
+      read_halves(w, address);
+    } else {
+      read_words<kAlign>(w, address);
 #pragma unroll
-      for (int i = 0; i < 2 * kTilesM; ++i) {
-        f[kStep].a[i / 2][i % 2] = word_at<ALIGN_A, kAt>(a_[i] + offset);
-        f[kStep].a[i / 2][i % 2 + 2] = word_at<ALIGN_A, kAt + 16>(a_[i] + offset);
-      }
-#pragma unroll
-      for (int j = 0; j < kTilesN; ++j) {
-        f[kStep].b[j][0] = word_at<ALIGN_B, kAt>(b_[j] + offset);
-        f[kStep].b[j][1] = word_at<ALIGN_B, kAt + 16>(b_[j] + offset);
-      }
-      read_step<kStep + 1>(f, offset);
+      for (int i = 0; i < kWords; ++i) w[i] = round_tf32(w[i]);
     }
   }
 
@@ -80,30 +118,23 @@ class FragmentReader {
   u32 b_[kTilesN];
 };
 
-// Takes out what lies behind the rows' end: of a step only `valid` elements are there.
-__device__ __forceinline__ void cut(Fragments& f, int valid) {
+// Takes out what lies behind the rows' end: of the lane's words only `valid` elements are there.
+__device__ __forceinline__ void cut(Fragments (&f)[kGroup], int valid) {
   constexpr int kPerWord = 4 / kElementBytes;
-  u32 keep[2];  // of the words in each half of the step
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int left = valid - (lane() % 4 * kPerWord + half * kStepK / 2);
-    keep[half] = left >= kPerWord ? ~0u : left == 1 ? 0xffff : 0;
-  }
+  for (int word = 0; word < 2 * kGroup; ++word) {
+    const int left = valid - word * kPerWord;
+    const u32 keep = left >= kPerWord ? ~0u : left == 1 ? 0xffff : 0;
+    Fragments& step = f[word / 2];
 #pragma unroll
-  for (int i = 0; i < kTilesM; ++i) {
+    for (int i = 0; i < kTilesM; ++i) {
+      step.a[i][word % 2 * 2] &= keep;
+      step.a[i][word % 2 * 2 + 1] &= keep;
+    }
 #pragma unroll
-    for (int r = 0; r < 4; ++r) f.a[i][r] &= keep[r / 2];
-  }
-#pragma unroll
-  for (int j = 0; j < kTilesN; ++j) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) f.b[j][r] &= keep[r];
+    for (int j = 0; j < kTilesN; ++j) step.b[j][word % 2] &= keep;
   }
 }
-
-// Steps whose fragments are asked for together: as many as registers are free for.
-constexpr int kStepRegisters = 4 * kTilesM + 2 * kTilesN;
-constexpr int kGroup = kStepRegisters <= 12 ? 4 : kStepRegisters <= 24 ? 2 : 1;
 
 // Neighbouring steps add to sums of their own where a warp has so few tiles that an instruction
 // would wait for the one before it.
@@ -126,15 +157,17 @@ __device__ __forceinline__ void multiply_all(Accumulators (&acc)[kChains],
 // there: the warps at different places along k by turns.
 __device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
                                            const FragmentReader& reader, u32 stage, int k) {
-  constexpr int kGroupK = kGroup * kStepK;
+  constexpr int kGroups = kChunkSteps / kGroup;  // of a chunk
+  constexpr int kGroupBytes = kLaneBytes / kGroups;
+  const int count = (k + kChunkK - 1) / kChunkK * kGroups;
 #pragma unroll 1
-  for (int at = WarpPlace().k * kGroupK; at < k; at += WARPS_K * kGroupK) {
+  for (int i = WarpPlace().k; i < count; i += WARPS_K) {
+    const int chunk = i / kGroups;
+    const int behind = i % kGroups * kGroupBytes;
     Fragments f[kGroup];
-    reader.read(f, stage + at * kElementBytes);
-    if (at + kGroupK > k) {
-#pragma unroll
-      for (int s = 0; s < kGroup; ++s) cut(f[s], k - at - s * kStepK);
-    }
+    reader.read(f, stage + chunk * kChunkBytes + behind);
+    const int left = k - chunk * kChunkK;
+    if (left < kChunkK) cut(f, left - (lane() % 4 * kLaneBytes + behind) / kElementBytes);
     multiply_all(acc, f);
   }
 }

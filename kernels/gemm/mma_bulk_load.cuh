@@ -92,47 +92,71 @@ __device__ __forceinline__ bool rows_are_runs(const GemmArgs& args) {
          args.ldb * kElementBytes <= kSlotBytes;
 }
 
-// Starts to copy such a run by cp.async, of a tile of kRows rows from `first` on. It lies as far
-// behind a line as in global memory.
+// Such a run, of a tile of kRows rows from `first` on. It lies as far behind a line as in global
+// memory.
 template <int kRows>
-__device__ __forceinline__ void copy_run(u8* stage, const void* matrix, int first, int extent,
-                                         i64 leading, int k) {
-  constexpr u32 kPiece = 16;
-  // With addresses at constant distances: in a loop of single copies each takes some 200 clocks,
-  // presumably since its address stays in the registers until the copy has left.
-  constexpr int kSideBySide = 8;
-  constexpr int kStep = THREADS * kPiece;
-  const int rows = min(extent - first, kRows);
-  const u64 begin = u64(matrix) + first * leading * kElementBytes;
-  const u64 end = begin + ((rows - 1) * leading + k) * kElementBytes;
-  const u64 from = begin & ~u64(kPiece - 1);
-  // Nothing is read behind the matrix: of the piece in which it ends, what exists comes by element.
-  const bool ends = rows == extent - first;
-  const int bytes = int(u32(end - from)) & (ends ? ~int(kPiece - 1) : ~0);
-  const u32 to = shared_address(stage) + (u32(from) & 127);
+class RunCopy {
+ public:
+  __device__ __forceinline__ RunCopy(u8* stage, const void* matrix, int first, int extent,
+                                     i64 leading, int k) {
+    const int rows = min(extent - first, kRows);
+    const u64 begin = u64(matrix) + first * leading * kElementBytes;
+    end_ = begin + ((rows - 1) * leading + k) * kElementBytes;
+    from_ = begin & ~u64(kPiece - 1);
+    place_ = stage + (u32(from_) & 127);
+    // Nothing is read behind the matrix: of the piece in which it ends, what exists comes by element.
+    ends_ = rows == extent - first;
+    bytes_ = int(u32(end_ - from_)) & (ends_ ? ~int(kPiece - 1) : ~0);
+  }
+
+  // Asks for its whole pieces by cp.async.
+  __device__ __forceinline__ void ask() const {
+    // With addresses at constant distances: in a loop of single copies each takes some 200 clocks,
+    // presumably since its address stays in the registers until the copy has left.
+    constexpr int kSideBySide = 8;
+    constexpr int kStep = THREADS * int(kPiece);
+    const u32 to = shared_address(place_);
 #pragma unroll 1
-  for (int at = int(threadIdx.x) * int(kPiece); at < bytes; at += kSideBySide * kStep) {
+    for (int at = int(threadIdx.x) * int(kPiece); at < bytes_; at += kSideBySide * kStep) {
 #pragma unroll
-    for (int i = 0; i < kSideBySide && i * kStep < kRows * kSlotBytes; ++i) {
-      if (at + i * kStep >= bytes) continue;
-      cp_async<kPiece>(to + at + i * kStep, reinterpret_cast<const u8*>(from + at) + i * kStep,
-                       kPiece);
+      for (int i = 0; i < kSideBySide && i * kStep < kRows * kSlotBytes; ++i) {
+        if (at + i * kStep >= bytes_) continue;
+        cp_async<kPiece>(to + at + i * kStep, reinterpret_cast<const u8*>(from_ + at) + i * kStep,
+                         kPiece);
+      }
     }
   }
-  typedef VectorOf<kElementBytes>::Type Element;
-  const u64 at = from + u32(bytes) + threadIdx.x * kElementBytes;
-  if (ends && at < end) {
-    u8* place = stage + (u32(from) & 127) + bytes + threadIdx.x * kElementBytes;
-    *reinterpret_cast<Element*>(place) = *reinterpret_cast<const Element*>(at);
-  }
-}
 
+  // Copies the elements behind these. The thread waits for them, so nothing is left to be asked for.
+  __device__ __forceinline__ void copy_end() const {
+    typedef VectorOf<kElementBytes>::Type Element;
+    const u32 at = u32(bytes_) + threadIdx.x * kElementBytes;
+    if (!ends_ || from_ + at >= end_) return;
+    *reinterpret_cast<Element*>(place_ + at) = *reinterpret_cast<const Element*>(from_ + at);
+  }
+
+ private:
+  static constexpr u32 kPiece = 16;
+
+  u64 from_;
+  u64 end_;
+  u8* place_;
+  int bytes_;
+  bool ends_;  // with the matrix
+};
+
+// Starts to copy both runs of a tile.
 __device__ __forceinline__ void start_runs(SharedMemory& shared, const GemmArgs& args,
                                            const TilePlace& tile, u32 stage) {
   u8* target = shared.ring.stages[stage];
-  copy_run<BLOCK_M>(target, args.a, tile.row, args.m, args.lda, args.k);
-  copy_run<BLOCK_N>(target + BLOCK_M * kSlotBytes, args.b, tile.col, args.n, args.ldb, args.k);
+  const RunCopy<BLOCK_M> a(target, args.a, tile.row, args.m, args.lda, args.k);
+  const RunCopy<BLOCK_N> b(target + BLOCK_M * kSlotBytes, args.b, tile.col, args.n, args.ldb,
+                           args.k);
+  a.ask();
+  b.ask();
   cp_async_commit();
+  a.copy_end();
+  b.copy_end();
 }
 
 // Of all threads.

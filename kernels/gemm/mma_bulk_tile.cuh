@@ -10,25 +10,26 @@ constexpr int kWarpN = BLOCK_N / WARPS_N;
 constexpr int kTilesM = kWarpM / 16;  // 16 x 8 instruction tiles of a warp
 constexpr int kTilesN = kWarpN / 8;
 constexpr int kStepBytes = 32;  // k of one instruction, in bytes
-constexpr int kStepK = kStepBytes / kElementBytes;
+constexpr int kChunkBytes = 128;  // of a row, shared out among the four lanes that have it
+constexpr int kChunkK = kChunkBytes / kElementBytes;
+constexpr int kChunkSteps = kChunkBytes / kStepBytes;
+constexpr int kLaneBytes = kChunkBytes / 4;
 
 static_assert(A_K_MAJOR && B_K_MAJOR, "rows along k");
 static_assert(THREADS == 32 * kWarps, "threads");
-static_assert(BLOCK_K * kElementBytes % 128 == 0, "a row begins alike in each of its k tiles");
+static_assert(BLOCK_K * kElementBytes % kChunkBytes == 0, "a row begins alike in each of its k tiles");
 
 // A row of a tile lies in a slot: from where a line begins, so that it fits wherever in one its
 // first byte is. Rows of A, then of B.
 constexpr int kSlots = BLOCK_M + BLOCK_N;
 constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
 
-// Rows that begin at the same byte of 16 follow each other at a distance of so many. A block's rows
-// are taken apart into as many classes, so that the eight rows of a group, which a warp reads at
-// once, are of one and lie in different banks, wherever there are so many groups.
+// The eight rows of a group, which a warp reads at once, follow each other at a distance of so many,
+// and a block's rows are taken apart into as many classes: two where rows begin on 2 bytes, so that
+// those of a group are whole words apart, an odd number of them as a rule.
 template <int kAlign, int kGroups>
 __device__ constexpr int classes() {
-  int all = 16 / kAlign;
-  while (kGroups % all != 0) all /= 2;
-  return all;
+  return kAlign < 4 && kGroups % 2 == 0 ? 2 : 1;
 }
 constexpr int kClassesA = classes<ALIGN_A, BLOCK_M / 8>();
 constexpr int kClassesB = classes<ALIGN_B, BLOCK_N / 8>();

@@ -104,7 +104,7 @@ std::vector<Broken> broken_mma_bulk() {
        69,
        421,
        0,
-       {"cut(f[s], k - at - s * kStepK);", ";"},
+       {"if (left < kChunkK) cut(", "if (false) cut("},
        ""},
       {"the piece in which a matrix ends is copied whole",
        kBulk + "split_k=1",
@@ -141,7 +141,7 @@ std::vector<Broken> broken_mma_bulk() {
        69,
        59,
        0,
-       {"& (ends ? ~int(kPiece - 1) : ~0);", "& ~0;"},
+       {"& (ends_ ? ~int(kPiece - 1) : ~0);", "& ~0;"},
        ""},
       {"the piece in which a run ends is forgotten",
        kBulk + "split_k=1",
@@ -150,7 +150,7 @@ std::vector<Broken> broken_mma_bulk() {
        69,
        59,
        0,
-       {"if (ends && at < end) {", "if (false) {"},
+       {"if (!ends_ || from_ + at >= end_) return;", "return;"},
        ""},
   };
 }
