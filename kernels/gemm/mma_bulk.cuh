@@ -13,27 +13,23 @@
 // In the order of the text: mma_instruction.cuh, split.cuh, hopper.cuh, mma_bulk_tile.cuh,
 // mma_bulk_load.cuh, mma_bulk_store.cuh and this file.
 
-// The words of a lane for one step along k, as the instruction has them. Which of k they are does not
-// matter as long as it is the same for A and B: of each chunk of 128 bytes of a row a lane has 32
-// that follow each other, so that it reads as much at once as the rows' alignment allows, and a
-// word that two of its words share but once. Rows an odd number of such pieces apart lie in
-// different banks then.
+// The words of a lane for one step along k, as the instruction has them.
 struct Fragments {
   u32 a[kTilesM][4];
   u32 b[kTilesN][2];
 };
 
-// Neighbouring words, of which the first begins at `address` of shared memory, on kAlign bytes.
+// A lane's next words, of which the first begins at `address` of shared memory, on kAlign bytes.
 template <int kAlign, int kWords>
 __device__ __forceinline__ void read_words(u32 (&w)[kWords], u32 address) {
-  if constexpr (kAlign >= 16 && kWords % 4 == 0) {
+  if constexpr (kLanesHavePieces && kAlign >= 16 && kWords % 4 == 0) {
 #pragma unroll
     for (int i = 0; i < kWords; i += 4) {
       asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
                    : "=r"(w[i]), "=r"(w[i + 1]), "=r"(w[i + 2]), "=r"(w[i + 3])
                    : "r"(address + i * 4));
     }
-  } else if constexpr (kAlign >= 8) {
+  } else if constexpr (kLanesHavePieces && kAlign >= 8) {
 #pragma unroll
     for (int i = 0; i < kWords; i += 2) {
       asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];\n"
@@ -43,7 +39,7 @@ __device__ __forceinline__ void read_words(u32 (&w)[kWords], u32 address) {
   } else {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
-      asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(w[i]) : "r"(address + i * 4));
+      asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(w[i]) : "r"(address + i * kWordStride));
     }
   }
 }
@@ -70,7 +66,7 @@ class FragmentReader {
   __device__ __forceinline__ FragmentReader(const SharedMemory& shared, const GemmArgs& args,
                                             const TilePlace& tile, bool in_runs) {
     const WarpPlace place;
-    const u32 ring = shared_address(&shared) + lane() % 4 * kLaneBytes;
+    const u32 ring = shared_address(&shared) + lane() % 4 * kLaneStride;
 #pragma unroll
     for (int i = 0; i < 2 * kTilesM; ++i) {
       const int row = row_of_group<kClassesA>(place.group_m + i, lane() / 4);
@@ -118,12 +114,12 @@ class FragmentReader {
   u32 b_[kTilesN];
 };
 
-// Takes out what lies behind the rows' end: of the lane's words only `valid` elements are there.
+// Takes out what lies behind the rows' end, `valid` elements behind the lane's first.
 __device__ __forceinline__ void cut(Fragments (&f)[kGroup], int valid) {
   constexpr int kPerWord = 4 / kElementBytes;
 #pragma unroll
   for (int word = 0; word < 2 * kGroup; ++word) {
-    const int left = valid - word * kPerWord;
+    const int left = valid - word * kWordStride / kElementBytes;
     const u32 keep = left >= kPerWord ? ~0u : left == 1 ? 0xffff : 0;
     Fragments& step = f[word / 2];
 #pragma unroll
@@ -158,7 +154,7 @@ __device__ __forceinline__ void multiply_all(Accumulators (&acc)[kChains],
 __device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
                                            const FragmentReader& reader, u32 stage, int k) {
   constexpr int kGroups = kChunkSteps / kGroup;  // of a chunk
-  constexpr int kGroupBytes = kLaneBytes / kGroups;
+  constexpr int kGroupBytes = 2 * kGroup * kWordStride;
   const int count = (k + kChunkK - 1) / kChunkK * kGroups;
 #pragma unroll 1
   for (int i = WarpPlace().k; i < count; i += WARPS_K) {
@@ -167,7 +163,7 @@ __device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
     Fragments f[kGroup];
     reader.read(f, stage + chunk * kChunkBytes + behind);
     const int left = k - chunk * kChunkK;
-    if (left < kChunkK) cut(f, left - (lane() % 4 * kLaneBytes + behind) / kElementBytes);
+    if (left < kChunkK) cut(f, left - (lane() % 4 * kLaneStride + behind) / kElementBytes);
     multiply_all(acc, f);
   }
 }

@@ -150,9 +150,9 @@ __device__ __forceinline__ void start_runs(SharedMemory& shared, const GemmArgs&
                                            const TilePlace& tile, u32 stage) {
   u8* target = shared.ring.stages[stage];
   const RunCopy<BLOCK_M> a(target, args.a, tile.row, args.m, args.lda, args.k);
+  a.ask();
   const RunCopy<BLOCK_N> b(target + BLOCK_M * kSlotBytes, args.b, tile.col, args.n, args.ldb,
                            args.k);
-  a.ask();
   b.ask();
   cp_async_commit();
   a.copy_end();

@@ -10,10 +10,19 @@ constexpr int kWarpN = BLOCK_N / WARPS_N;
 constexpr int kTilesM = kWarpM / 16;  // 16 x 8 instruction tiles of a warp
 constexpr int kTilesN = kWarpN / 8;
 constexpr int kStepBytes = 32;  // k of one instruction, in bytes
-constexpr int kChunkBytes = 128;  // of a row, shared out among the four lanes that have it
+
+// A row is read in chunks, each shared out among four lanes. Which of k an instruction's words are
+// does not matter as long as it is the same for A and B, so of a chunk a lane has 32 bytes that
+// follow each other: it reads as much at once as the rows' alignment allows, and words that begin
+// on 2 bytes share what they are made of. Rows an odd number of words apart lie in different banks
+// then. Where rows begin on 8 bytes that would be pairs of words, which have to be taken apart for
+// A's registers: there a lane has every fourth word.
+constexpr int kChunkBytes = 128;
 constexpr int kChunkK = kChunkBytes / kElementBytes;
 constexpr int kChunkSteps = kChunkBytes / kStepBytes;
-constexpr int kLaneBytes = kChunkBytes / 4;
+constexpr bool kLanesHavePieces = ALIGN_A < 8 || ALIGN_B < 8;
+constexpr int kLaneStride = kLanesHavePieces ? kChunkBytes / 4 : 4;  // from lane to lane
+constexpr int kWordStride = kLanesHavePieces ? 4 : 16;               // from word to word of a lane
 
 static_assert(A_K_MAJOR && B_K_MAJOR, "rows along k");
 static_assert(THREADS == 32 * kWarps, "threads");
@@ -26,10 +35,12 @@ constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
 
 // The eight rows of a group, which a warp reads at once, follow each other at a distance of so many,
 // and a block's rows are taken apart into as many classes: two where rows begin on 2 bytes, so that
-// those of a group are whole words apart, an odd number of them as a rule.
+// those of a group are whole words apart, and where lanes have every fourth word and rows begin on
+// 8 bytes, so that they are an odd multiple of 16 bytes apart.
 template <int kAlign, int kGroups>
 __device__ constexpr int classes() {
-  return kAlign < 4 && kGroups % 2 == 0 ? 2 : 1;
+  const bool apart = kAlign == 2 || (kAlign == 8 && !kLanesHavePieces);
+  return apart && kGroups % 2 == 0 ? 2 : 1;
 }
 constexpr int kClassesA = classes<ALIGN_A, BLOCK_M / 8>();
 constexpr int kClassesB = classes<ALIGN_B, BLOCK_N / 8>();
