@@ -81,6 +81,7 @@ struct Work {
   std::int64_t load_piece_bytes = 0;        // that one request asks for; 0: a tile's whole row
   double load_instructions_per_k_tile = 0;  // copies that a warp issues
   double store_bytes_per_tile = 0;          // epilogue, C read included when beta != 0
+  double packed_bytes = 0;                  // of operands that are copied first
   double a_bytes = 0;                       // whole operands, unpadded
   double b_bytes = 0;
   double c_bytes = 0;

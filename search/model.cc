@@ -258,6 +258,13 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   const double store = together * work.store_bytes_per_tile / static_cast<double>(sharers) /
                        model.store_bytes_per_clock;
 
+  // Operands that are copied first come from DRAM, stay in the L2, and all blocks meet behind that.
+  if (work.packed_bytes > 0) {
+    const double stores = machine_.sms * model.store_bytes_per_clock;
+    pack_us_ = (first_load + model.workspace_sum_clocks +
+                work.packed_bytes * (1 / machine_.dram_bytes_per_clock + 1 / stores)) /
+               per_us;
+  }
   launch_us_ = device.launch_us > 0 ? device.launch_us : model.launch_us;
   const bool filled_ahead = work.asynchronous && !work.stores_then_loads;
   fill_us_ = (filled_ahead ? 1 : exposed) * fill / per_us;
@@ -290,7 +297,7 @@ double CodeModel::main_loop_us(const Shared& shared) const {
 }
 
 double CodeModel::total_us(const Shared& shared) const {
-  return launch_us_ + fill_us_ + main_loop_us(shared) + epilogue_us_ + reduction_us_;
+  return launch_us_ + pack_us_ + fill_us_ + main_loop_us(shared) + epilogue_us_ + reduction_us_;
 }
 
 CodeModel::Shared CodeModel::shared_in(TileOrder order) const {
@@ -319,6 +326,7 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
       (waves_.full * waves_.resident + waves_.tail) * waves_.k_steps / per_us;  // of the fullest SM
   const double waits = clocks_between_loads(together, dram) * waves_.count() * waves_.k_steps;
   return {{"launch", launch_us_},
+          {"packing", pack_us_},
           {"pipeline fill", fill_us_},
           {"main loop", main_loop_us(shared)},
           {"epilogue", epilogue_us_},

@@ -122,6 +122,7 @@ class CodeModel {
   double l2_latency_;    // clocks
   double dram_latency_;  // clocks, on top of it
   double launch_us_;
+  double pack_us_ = 0;
   double fill_us_;
   double epilogue_us_;
   double reduction_us_ = 0;
@@ -137,7 +138,7 @@ double predict_us(const Config& config, const Problem& problem, const DeviceSpec
 double predict_us(const Work& work, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms);
 
-// First what adds up to the prediction (launch, fill, main loop, epilogue, split-k reduction), then
+// First what adds up to the prediction (launch, packing, fill, main loop, epilogue, split-k reduction), then
 // "total", then what the main loop would take if it were bound by one unit alone ("alone: ...").
 std::vector<TimeTerm> predict_terms(const Config& config, const Problem& problem,
                                     const DeviceSpec& device, const Resources& resources,

@@ -107,7 +107,8 @@ Reciprocal reciprocal(std::int64_t divisor) {
 
 SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_t k_tiles) {
   SplitShape shape;
-  if (tiles <= kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)}) {
+  // The last one is for all blocks together, see GemmTwin::loaded.
+  if (tiles < kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)}) {
     shape.groups = static_cast<std::int32_t>(std::clamp<std::int64_t>(k_tiles, 1, split_k));
   }
   return shape;
@@ -148,6 +149,25 @@ Problem GemmTwin::product_of(Problem problem) const {
   return problem;
 }
 
+std::int64_t GemmTwin::sums_bytes(const Config& config, const Problem& problem) const {
+  const Tiles tiles = tiles_of(config, cluster(config), problem);
+  const SplitShape parts = split(config, problem, tiles.of_blocks());
+  if (parts.groups == 1) return 0;  // every group leaves its sums of whole tiles, in fp32
+  return tiles.of_blocks() * parts.groups * block_m(config) * std::int64_t{block_n(config)} * 4;
+}
+
+std::int64_t GemmTwin::packed_bytes(const Problem& problem) const {
+  const Problem lies = loaded(problem);
+  std::int64_t bytes = 0;
+  if (lies.lda != problem.lda) {
+    bytes += lies.lda * (a_is_k_major(lies.layout) ? lies.m : lies.k);
+  }
+  if (lies.ldb != problem.ldb) {
+    bytes += lies.ldb * (b_is_k_major(lies.layout) ? lies.n : lies.k);
+  }
+  return bytes * storage_bytes(lies.dtype);
+}
+
 Resources GemmTwin::resources(const Config& config, const Problem& asked, const DeviceSpec& device,
                               int max_sms) const {
   const BlockNeeds block = needs(config, traits_of(asked));
@@ -167,19 +187,20 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
   const Tiles tiles = tiles_of(config, shape, problem);
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   r.cluster = shape.blocks() * parts.parts;
-  r.cooperative = parts.cooperative;
+  const Problem served = as_served(problem);
+  const std::int64_t packed = packed_bytes(served);
+  r.cooperative = parts.cooperative || packed > 0;
   // Only where rows begin within lines larger clusters were faster (NOTES.md, "clusters of four and
   // eight"): elsewhere the SMs that they leave idle cost more than sharing gains.
   const bool known = reached_sms(device, r.cluster, max_sms).has_value();
-  if (shape.blocks() > kPairCluster && !r.cooperative && !(known && splits_lines(asked))) {
+  const bool splits = splits_lines(loaded(served));
+  if (shape.blocks() > kPairCluster && !parts.cooperative && !(known && splits)) {
     r.useful_cluster = kPairCluster;
   }
   r.grid = grid_of(tiles.all(), r.cluster, parts,
                    most_blocks(persistent(config), device, r.cluster, max_sms));
-  if (parts.groups > 1) {  // every group leaves its sums of whole tiles, in fp32
-    r.workspace_bytes = kWorkspaceMarkBytes + tiles.of_blocks() * parts.groups * block_m(config) *
-                                                  std::int64_t{block_n(config)} * 4;
-  }
+  const std::int64_t behind_marks = sums_bytes(config, problem) + packed;
+  if (behind_marks > 0) r.workspace_bytes = kWorkspaceMarkBytes + behind_marks;
   return r;
 }
 
@@ -230,9 +251,9 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   plan.block[0] = static_cast<std::uint32_t>(block.threads);
   plan.cluster[0] = static_cast<std::uint32_t>(cluster_blocks);
   plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);
-  plan.cooperative = parts.cooperative;
+  plan.cooperative = parts.cooperative || packed_bytes(problem) > 0;
   // Blocks that must all run at once may have to wait for room: not among those of another launch.
-  plan.follows = linked && pointers.link == Link::behind && !parts.cooperative;
+  plan.follows = linked && pointers.link == Link::behind && !plan.cooperative;
   fill_parameter(config, problem, args, parts, pointers.workspace, plan);
   return plan;
 }
@@ -332,7 +353,8 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
   fill_work(config, traits, device, work);
   // Lines that rows touch in part count whole, and so do the requests that a tile's last columns
   // take a part of; a cluster asks once for what its blocks share.
-  const Served lie = served(problem);
+  const Problem lie = loaded(as_served(problem));
+  work.packed_bytes = static_cast<double>(packed_bytes(as_served(problem)));
   const std::int64_t bytes = storage_bytes(problem.dtype);
   const auto requested = [&](bool k_major, std::int64_t extent, std::int64_t pitch) {
     const std::int64_t row = k_major ? work.block_k : extent;

@@ -91,6 +91,12 @@ class GemmTwin : public HostTwin {
   // True where tiles are of C's transpose, which B's transpose and A's make: its rows are columns
   // of C.
   virtual bool transposes() const { return false; }
+  // The product with its operands as its tiles are loaded: where leading dimensions differ from
+  // those of `problem`, the blocks copy the operand to the workspace first, and meet.
+  virtual Problem loaded(const Problem& problem) const { return problem; }
+  // Of the workspace, behind its marks: the sums of parts that meet there, then copied operands.
+  std::int64_t sums_bytes(const Config& config, const Problem& problem) const;
+  std::int64_t packed_bytes(const Problem& problem) const;
   // `tiles` of C, of single blocks.
   virtual SplitShape split(const Config&, const Problem&, std::int64_t /*tiles*/) const {
     return {};
@@ -140,6 +146,7 @@ inline constexpr std::int64_t kLeastKInParts = 16;
 
 extern const HostTwin& wgmma_kernel;
 extern const HostTwin& wgmma_swap_kernel;
+extern const HostTwin& wgmma_pack_kernel;
 extern const HostTwin& wgmma_fp32_kernel;
 extern const HostTwin& mma_kernel;
 extern const HostTwin& mma_bulk_kernel;

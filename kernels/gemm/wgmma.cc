@@ -1,6 +1,9 @@
 // Host twin of wgmma.cuh: Hopper's warpgroup matrix instructions, fed by the tensor copy engine.
 #include <fmt/format.h>
 
+#include <cstring>
+#include <tuple>
+
 #include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/gemm/wgmma_layout.h"
@@ -78,11 +81,17 @@ constexpr std::int32_t kConsumerRegisters = 32;
 
 // wgmma_swap is the same on C's transpose: an instruction's 64 rows are columns of C, and its
 // columns, any eights, rows of C. For few rows, and where that makes fewer tiles.
+//
+// wgmma_pack is for operands whose rows do not begin on 16 bytes, which the copy engine needs: its
+// blocks copy them to the workspace first.
 class Wgmma final : public GemmTwin {
  public:
-  explicit Wgmma(bool transposes) : transposes_(transposes) {}
+  enum class Way : std::uint8_t { plain, swap, pack };
+  explicit Wgmma(Way way) : transposes_(way == Way::swap), packs_(way == Way::pack) {}
 
-  std::string_view name() const override { return transposes_ ? "wgmma_swap" : "wgmma"; }
+  std::string_view name() const override {
+    return transposes_ ? "wgmma_swap" : packs_ ? "wgmma_pack" : "wgmma";
+  }
   std::string_view entry() const override { return "gemm_wgmma"; }
   std::string_view source() const override { return embedded::gemm_wgmma_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
@@ -100,7 +109,9 @@ class Wgmma final : public GemmTwin {
       if (traits.gated) return "does not gate: gates are columns of B";
       if (storage_bytes(traits.out_dtype) != 2) return "stores C in 16-bit types only";
     }
-    return not_loadable(traits);
+    if (!packs_) return not_loadable(traits);
+    if (traits.gated) return "does not gate";
+    return not_loadable(traits).empty() ? "is for rows of A or B that do not start on 16 bytes" : "";
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
@@ -179,10 +190,11 @@ class Wgmma final : public GemmTwin {
     needs.min_registers = columns(v, traits) / 2 + kInstructionRegisters;
     needs.wgmma_columns = columns(v, traits);
     // The cluster's own takes their place, but where consumers meet: to add up parts in the
-    // workspace, or before they store through a stage.
+    // workspace, or before they store through a stage, or all do behind the copies of operands.
     const bool in_workspace = v[kSplitK] > parts_of(v);
     const bool consumers_meet = in_workspace || layout_of(v, traits).stores_in_ring;
-    if (!consumers_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
+    const bool all_meet = consumers_meet || packs_;
+    if (!all_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     // And one for each consumer, whose warps share store buffers.
     if (transposes_) needs.barriers = 1 + v[kConsumers];
     return needs;
@@ -202,6 +214,21 @@ class Wgmma final : public GemmTwin {
   std::int32_t stagger(const Config& config) const override { return config.values[kStagger]; }
 
   bool transposes() const override { return transposes_; }
+  Problem loaded(const Problem& problem) const override {
+    Problem lies = problem;
+    if (!packs_) return lies;
+    const bool k_major_a = a_is_k_major(problem.layout);
+    const bool k_major_b = b_is_k_major(problem.layout);
+    // Rows of the copy begin on lines.
+    const auto pitch = [&](std::int64_t leading, std::int64_t length) {
+      const std::int64_t line = kL2Line / storage_bytes(problem.dtype);
+      return row_alignment(leading, problem.dtype) == 16 ? leading
+                                                         : ceil_div(length, line) * line;
+    };
+    lies.lda = pitch(problem.lda, k_major_a ? problem.k : problem.m);
+    lies.ldb = pitch(problem.ldb, k_major_b ? problem.k : problem.n);
+    return lies;
+  }
   ClusterShape cluster(const Config& config) const override {
     return {config.values[kClusterM], config.values[kClusterN]};
   }
@@ -240,6 +267,7 @@ class Wgmma final : public GemmTwin {
             {"SPLIT_PARTS", std::to_string(parts_of(v))},
             {"STORES_IN_RING", l.stores_in_ring ? "1" : "0"},
             {"TRANSPOSED", transposes_ ? "1" : "0"},
+            {"PACKED", packs_ ? "1" : "0"},
             {"MARK_BYTES", std::to_string(kWorkspaceMarkBytes)},
             {"PRODUCER_REGISTERS", std::to_string(roles.producer)},
             {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
@@ -266,11 +294,19 @@ class Wgmma final : public GemmTwin {
         work.load_bytes_per_k_tile;
   }
 
-  void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+  void fill_parameter(const Config& config, const Problem& given, const GemmArgs& given_args,
                       const SplitShape& split, std::uint64_t workspace,
                       LaunchPlan& plan) const override {
     const Values& v = config.values;
-    const KernelTraits traits = traits_of(problem);
+    const Problem problem = loaded(given);
+    const KernelTraits traits = traits_of(given);
+    GemmArgs args = given_args;
+    PackedWgmmaArgs packed{};
+    if (packs_) {
+      const std::uint64_t sums = workspace + kWorkspaceMarkBytes;
+      pack(given, problem, sums + static_cast<std::uint64_t>(sums_bytes(config, given)), args,
+           packed);
+    }
     WgmmaArgs whole{};
     whole.gemm = args;
     whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
@@ -280,6 +316,7 @@ class Wgmma final : public GemmTwin {
     put_argument<GatedWgmmaArgs>(
         whole, problem, a_k_major ? loaded_rows(args.m, v[kBlockM]) : tile_a(v, traits).rows,
         b_k_major ? loaded_rows(args.n, v[kBlockN]) : tile_weights(v, traits).rows, plan);
+    if (packs_) put_packed(packed, plan);
     // Of C as it lies: exchanged, a single column of it would pass for a row, which may begin
     // anywhere.
     if (row_alignment(problem.ldc, problem.out_dtype) == 16) put_c(config, problem, args, plan);
@@ -300,6 +337,47 @@ class Wgmma final : public GemmTwin {
   static constexpr std::int32_t kMaxRegisters = 255;
   static constexpr std::size_t kMapUpEdge = sizeof(WgmmaArgs) + sizeof(TensorMapBytes);
   static_assert(kMapUpEdge + sizeof(TensorMapBytes) == sizeof(GatedWgmmaArgs));
+
+  // Lets `args` name the copies of operands that `loaded` has and `given` has not, from address `to`
+  // on, and fills what the device needs to make them.
+  static void pack(const Problem& given, const Problem& loaded, std::uint64_t to, GemmArgs& args,
+                   PackedWgmmaArgs& packed) {
+    const std::int64_t element = storage_bytes(given.dtype);
+    const auto copy = [&](const void*& address, std::int64_t from, std::int64_t pitch,
+                          std::int64_t rows, std::int64_t length, PackedOperand& operand) {
+      if (from == pitch) return;
+      operand.from = address;
+      operand.to = reinterpret_cast<void*>(to);
+      operand.from_pitch = from * element;
+      operand.to_pitch = pitch * element;
+      operand.row_bytes = length * element;
+      operand.rows = static_cast<int>(rows);
+      operand.strips = static_cast<int>(
+          ceil_div(operand.row_bytes, std::int64_t{PackedOperand::kStripBytes}));
+      operand.of_strips = reciprocal(operand.strips);
+      address = operand.to;
+      to += static_cast<std::uint64_t>(rows * operand.to_pitch);
+    };
+    const auto [m, n, k] = std::tuple{given.m, given.n, given.k};
+    if (a_is_k_major(given.layout)) {
+      copy(args.a, given.lda, loaded.lda, m, k, packed.a);
+    } else {
+      copy(args.a, given.lda, loaded.lda, k, m, packed.a);
+    }
+    if (b_is_k_major(given.layout)) {
+      copy(args.b, given.ldb, loaded.ldb, n, k, packed.b);
+    } else {
+      copy(args.b, given.ldb, loaded.ldb, k, n, packed.b);
+    }
+  }
+  static void put_packed(const PackedWgmmaArgs& packed, LaunchPlan& plan) {
+    static_assert(sizeof(packed) <= sizeof(plan.params));
+    constexpr std::size_t kAt = sizeof(WgmmaArgs);
+    static_assert(kAt + 2 * sizeof(PackedOperand) <= sizeof(packed));
+    std::memcpy(plan.params.data() + kAt, &packed.a, sizeof(packed.a));
+    std::memcpy(plan.params.data() + kAt + sizeof(packed.a), &packed.b, sizeof(packed.b));
+    plan.params_size = sizeof(packed);
+  }
 
   // The maps by which the copy engine stores C.
   void put_c(const Config& config, const Problem& problem, const GemmArgs& args,
@@ -345,14 +423,17 @@ class Wgmma final : public GemmTwin {
   std::int64_t buffer_rows() const { return transposes_ ? kInstructionM : kWarpRows; }
 
   bool transposes_;
+  bool packs_;
 };
 
-const Wgmma kWgmma(false);
-const Wgmma kWgmmaSwap(true);
+const Wgmma kWgmma(Wgmma::Way::plain);
+const Wgmma kWgmmaSwap(Wgmma::Way::swap);
+const Wgmma kWgmmaPack(Wgmma::Way::pack);
 
 }  // namespace
 
 const HostTwin& wgmma_kernel = kWgmma;
 const HostTwin& wgmma_swap_kernel = kWgmmaSwap;
+const HostTwin& wgmma_pack_kernel = kWgmmaPack;
 
 }  // namespace autotune::gemm

@@ -66,6 +66,8 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
 
 #if GATED
 typedef GatedWgmmaArgs KernelArgs;
+#elif PACKED
+typedef PackedWgmmaArgs KernelArgs;
 #else
 typedef WgmmaArgs KernelArgs;
 #endif
@@ -92,9 +94,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   u32 units = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
   if constexpr (kGrouped) units *= args.split.groups;
+#if PACKED
+  wait_for_launch_ahead();
+  pack_operands(args);
+#endif
   if (threadIdx.x == 0) {
     set_up_opening(shared);
-    wait_for_launch_ahead();
+    if constexpr (!PACKED) wait_for_launch_ahead();
     open_ring(args, shared, place, k_tiles);
     set_up_barriers(shared);
   }

@@ -46,4 +46,24 @@ struct GatedWgmmaArgs : WgmmaArgs {
   TensorMapBytes map_up_edge;
 };
 
+// An operand that is copied to rows which the copy engine can load, before all else.
+struct PackedOperand {
+  const void* from;
+  void* to;
+  long long from_pitch;  // bytes from row to row
+  long long to_pitch;
+  long long row_bytes;
+  int rows;
+  int strips;  // of a row, kStripBytes each but the last
+  Reciprocal of_strips;
+
+  static constexpr int kStripBytes = 2048;  // that a warp copies at once
+};
+
+// What a kernel takes that packs its operands.
+struct PackedWgmmaArgs : WgmmaArgs {
+  PackedOperand a;  // of no rows where it is loaded from where it lies
+  PackedOperand b;
+};
+
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_

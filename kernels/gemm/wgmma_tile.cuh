@@ -9,6 +9,8 @@
 //   STORES_IN_RING                                 C leaves through a stage that has been read
 //   TRANSPOSED                                     the product is C's transpose, A is C's B: a
 //                                                  tile's rows are columns of C
+//   PACKED                                         operands whose rows do not begin on 16 bytes are
+//                                                  copied to the workspace first
 //   SMEM_...                                       the layout of shared memory
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;
@@ -28,6 +30,7 @@ constexpr int kSliceN = BLOCK_N / kParts;  // columns of C that this block store
 constexpr int kSliceAccumulators = kAccumulators / kParts;
 static_assert(!GATED || SPLIT_K == 1, "an activation needs the whole sum over k");
 static_assert(!TRANSPOSED || (!GATED && kOutBytes == 2), "as matrices of 8 by 8 are transposed");
+static_assert(!PACKED || (!GATED && !TRANSPOSED), "both operands of a plain product");
 constexpr int kStageConsumers = PINGPONG ? 1 : CONSUMERS;
 
 typedef OperandTile<A_K_MAJOR, BLOCK_M> TileA;

@@ -76,6 +76,22 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "cluster_n=1,split_k=2" +
            order,
        0, true},
+      {bf16, 100, 69, 131,
+       "wgmma_pack:block_m=64,block_n=64,block_k=64,stages=3,consumers=1," + whole + order},
+      {bf16, 200, 75, 332,  // blocks that take several tiles
+       "wgmma_pack:block_m=64,block_n=32,block_k=64,stages=3,consumers=2,pingpong=1,cluster_m=2,"
+       "cluster_n=1,split_k=1" +
+           order,
+       2},
+      {tf32, 100, 69, 161,
+       "wgmma_pack:block_m=64,block_n=64,block_k=32,stages=3,consumers=1,pingpong=0,cluster_m=1,"
+       "cluster_n=1,split_k=2" +
+           order,
+       0, true},
+      {tf32, 100, 68, 162,
+       "wgmma_pack:block_m=64,block_n=64,block_k=32,stages=3,consumers=1,pingpong=0,cluster_m=1,"
+       "cluster_n=2,split_k=2" +
+           order},
       {fp32, 100, 68, 160,
        "wgmma_fp32:block_m=64,block_n=64,block_k=32,stages=3,cut_stages=3,chains=1,cutters=3" +
            order},
