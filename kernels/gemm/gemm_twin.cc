@@ -107,8 +107,7 @@ Reciprocal reciprocal(std::int64_t divisor) {
 
 SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_t k_tiles) {
   SplitShape shape;
-  // The last one is for all blocks together, see GemmTwin::loaded.
-  if (tiles < kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)}) {
+  if (tiles <= kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)}) {
     shape.groups = static_cast<std::int32_t>(std::clamp<std::int64_t>(k_tiles, 1, split_k));
   }
   return shape;
@@ -158,14 +157,20 @@ std::int64_t GemmTwin::sums_bytes(const Config& config, const Problem& problem) 
 
 std::int64_t GemmTwin::packed_bytes(const Problem& problem) const {
   const Problem lies = loaded(problem);
-  std::int64_t bytes = 0;
+  // More than any GPU has is as good as what 64 bits do not hold.
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  const auto bytes = [&](std::int64_t rows, std::int64_t pitch) {
+    const std::int64_t row = pitch * storage_bytes(lies.dtype);
+    return rows > kMost / row ? kMost : rows * row;
+  };
+  std::int64_t all = 0;
   if (lies.lda != problem.lda) {
-    bytes += lies.lda * (a_is_k_major(lies.layout) ? lies.m : lies.k);
+    all += bytes(a_is_k_major(lies.layout) ? lies.m : lies.k, lies.lda);
   }
   if (lies.ldb != problem.ldb) {
-    bytes += lies.ldb * (b_is_k_major(lies.layout) ? lies.n : lies.k);
+    all += bytes(b_is_k_major(lies.layout) ? lies.n : lies.k, lies.ldb);
   }
-  return bytes * storage_bytes(lies.dtype);
+  return all;
 }
 
 Resources GemmTwin::resources(const Config& config, const Problem& asked, const DeviceSpec& device,

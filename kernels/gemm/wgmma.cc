@@ -240,7 +240,9 @@ class Wgmma final : public GemmTwin {
                    std::int64_t tiles) const override {
     const Values& v = config.values;
     if (parts_of(v) > 1 || v[kSplitK] == 1) return {parts_of(v)};
-    SplitShape shape = workspace_split(v[kSplitK], tiles, ceil_div(problem.k, v[kBlockK]));
+    // The last mark is for all blocks together where they copy operands.
+    const std::int64_t marks = tiles + (packs_ ? 1 : 0);
+    SplitShape shape = workspace_split(v[kSplitK], marks, ceil_div(problem.k, v[kBlockK]));
     shape.cooperative = true;  // also where one part is left: no grid of such clusters is cut
     return shape;
   }

@@ -95,6 +95,62 @@ TEST_CASE("wgmma_swap multiplies the transposes, and C is stored as it lies") {
   CHECK(refusal(other).find("16-bit") != std::string::npos);
 }
 
+TEST_CASE("wgmma_pack loads copies of the operands whose rows do not begin on 16 bytes") {
+  Problem problem = product(300, 2000);
+  problem.k = 515;
+  problem.lda = 521;
+  problem.ldb = 528;
+  problem.ldc = 2000;
+  const Config config = config_of("wgmma_pack:block_m=128,block_n=64,block_k=64");
+  constexpr std::int64_t kPitch = 576 * 2;  // 515 elements in whole lines
+  const auto needs = [&](const Problem& each) {
+    return config.kernel->resources(config, each, DeviceSpec{}, 0);
+  };
+  CHECK(needs(problem).workspace_bytes == kWorkspaceMarkBytes + 300 * kPitch);
+  CHECK(needs(problem).cooperative);
+
+  const LaunchPlan plan = plan_of(config, problem);
+  const LaunchPlan same = plan_of(config_of("wgmma:block_m=128,block_n=64,block_k=64"), problem);
+  CHECK(plan.cooperative);
+  const TensorMap& a = plan.maps[0];
+  CHECK((a.inner == 515 && a.outer == 300 && a.pitch_bytes == kPitch));
+  CHECK(a.address != same.maps[0].address);
+  CHECK((plan.maps[1].address == same.maps[1].address && plan.maps[1].pitch_bytes == 1056));
+  PackedWgmmaArgs args;
+  REQUIRE(plan.params_size == sizeof(args));
+  std::memcpy(&args, plan.params.data(), sizeof(args));
+  CHECK(reinterpret_cast<std::uint64_t>(args.a.from) == same.maps[0].address);
+  CHECK(reinterpret_cast<std::uint64_t>(args.a.to) == a.address);
+  CHECK(a.address == reinterpret_cast<std::uint64_t>(args.split.workspace) + kWorkspaceMarkBytes);
+  CHECK((args.a.rows == 300 && args.a.row_bytes == 1030 && args.a.from_pitch == 1042));
+  CHECK((args.a.strips == 1 && args.b.rows == 0));
+
+  // Both, behind the sums of parts that meet there; along k or not.
+  problem.ldb = 527;
+  const Config parts = config_of(
+      "wgmma_pack:block_m=128,block_n=64,block_k=64,cluster_n=2,split_k=2,consumers=2");
+  const Resources both = parts.kernel->resources(parts, problem, DeviceSpec{}, 0);
+  CHECK(both.workspace_bytes ==
+        kWorkspaceMarkBytes + 3 * 32 * 2 * 128 * 64 * 4 + (300 + 2000) * kPitch);
+  problem.layout = Layout::nt;
+  problem.lda = 301;
+  problem.ldb = 2001;
+  CHECK(needs(problem).workspace_bytes == kWorkspaceMarkBytes + 515 * (320 + 2048) * 2);
+
+  DeviceSpec device;
+  device.limits.features = static_cast<std::uint32_t>(Feature::wgmma);
+  CHECK(config.kernel->unsupported(traits_of(problem), device).empty());
+  problem.lda = 304;
+  CHECK(config.kernel->unsupported(traits_of(problem), device).empty());
+  problem.ldb = 2008;
+  CHECK(config.kernel->unsupported(traits_of(problem), device).find("do not start on 16 bytes") !=
+        std::string::npos);
+  // And no sum overflows.
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+  problem.m = problem.n = problem.k = problem.lda = problem.ldb = kMost;
+  CHECK(needs(problem).workspace_bytes > std::int64_t{1} << 60);
+}
+
 TEST_CASE("one row of A is handed over as K-major, whatever its layout is called") {
   Problem problem = product(1, 2000);
   problem.k = 515;

@@ -20,7 +20,7 @@ std::vector<MeasuredConfig> timed(const ModelCoefficients& real, double noise) {
                               gemm(16, 4096, 4096),
                               gemm(512, 2048, 8192),
                               gemm(100, 1524, 512),
-                              gemm(2048, 2048, 2044),  // rows that mma alone can load
+                              gemm(2048, 2048, 2044),  // rows that mma alone can load as they lie
                               gemm(2048, 2048, 2048, DType::tf32),
                               by_ffma};
   DeviceSpec device = device_named(kH200);
@@ -29,7 +29,9 @@ std::vector<MeasuredConfig> timed(const ModelCoefficients& real, double noise) {
   std::uint64_t state = 1;
   // Where gemv serves, nearly all configs are its own, and they say little of what is fitted.
   Limits tiles;
-  tiles.excludes.push_back(parse_pattern("gemv", *find_family("gemm")).value());
+  for (const char* other : {"gemv", "wgmma_pack"}) {
+    tiles.excludes.push_back(parse_pattern(other, *find_family("gemm")).value());
+  }
   for (const Problem& problem : problems) {
     const Plan plan = plan_on(kH200, problem, tiles);
     const std::size_t step = std::max<std::size_t>(1, plan.survivors.size() / 150);

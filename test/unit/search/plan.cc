@@ -111,17 +111,18 @@ TEST_CASE("when nothing fits the message names the rule and the closest miss") {
 
 TEST_CASE("kernels that do not serve the problem are named, and none is nothing_fits") {
   const Plan fp32 = plan_on("nvidia-h200", gemm(64, 64, 64, DType::fp32));
-  REQUIRE(fp32.unsupported.size() == 4);
+  REQUIRE(fp32.unsupported.size() == 5);
   CHECK(fp32.unsupported[0].find("wgmma: ") == 0);
   CHECK(fp32.unsupported[1].find("wgmma_swap: ") == 0);
-  CHECK(fp32.unsupported[2] == "mma_bulk: multiplies bf16, fp16 and tf32 only");
-  CHECK(fp32.unsupported[3] == "gemv: serves at most 16 rows of C");
+  CHECK(fp32.unsupported[2] == "wgmma_pack: multiplies bf16, fp16 and tf32 only");
+  CHECK(fp32.unsupported[3] == "mma_bulk: multiplies bf16, fp16 and tf32 only");
+  CHECK(fp32.unsupported[4] == "gemv: serves at most 16 rows of C");
   Problem exact = gemm(64, 64, 64, DType::fp32);
   exact.exact_fp32 = true;
   const Plan by_ffma = plan_on("nvidia-h200", exact);
-  REQUIRE(by_ffma.unsupported.size() == 6);
-  CHECK(by_ffma.unsupported[2] == "wgmma_fp32: --exact-fp32 asks for FFMA");
-  CHECK(by_ffma.unsupported[3] == "mma: --exact-fp32 asks for FFMA");
+  REQUIRE(by_ffma.unsupported.size() == 7);
+  CHECK(by_ffma.unsupported[3] == "wgmma_fp32: --exact-fp32 asks for FFMA");
+  CHECK(by_ffma.unsupported[4] == "mma: --exact-fp32 asks for FFMA");
   const auto turing = make_plan(gemm(64, 64, 64), device_named("tesla-t4"), gemm_space(), Limits{});
   REQUIRE_FALSE(turing);
   CHECK(turing.error().code == ErrorCode::nothing_fits);
