@@ -109,7 +109,8 @@ Registers registers_of(const Values& v, const KernelTraits& t) {
   return r;
 }
 
-// Fitted to ptxas 13.0 for sm_90a: the estimate, which is the sum of these, to 240 random configs
+// Fitted to ptxas 13.0 for sm_90a: the estimate, which is the sum of these, to 240 random configs (and
+// that of halves to 120 more)
 // in bf16, fp16 and tf32; what is live at once, while multiplying or while copying, to 450 of many
 // threads, of which it names just those 55 that spill.
 constexpr std::int64_t kBaseRegisters = 37;
@@ -119,7 +120,7 @@ constexpr std::int64_t kCopying = 42;
 std::int64_t of_fragments(const Registers& r) { return r.steps * r.step * 7 / 10; }
 std::int64_t of_rows(const Registers& r) { return r.rows * 3 / 2; }
 std::int64_t of_copies(const Registers& r) { return 6 * r.copies; }
-std::int64_t of_halves(const Registers& r) { return r.halves ? 34 : 0; }
+std::int64_t of_halves(const Registers& r) { return r.halves ? 8 : 0; }
 
 std::int32_t estimate(const Registers& r) {
   return static_cast<std::int32_t>(r.sums + of_fragments(r) + of_rows(r) + of_copies(r) +
@@ -229,11 +230,14 @@ class MmaBulk final : public GemmTwin {
     work.stages = v[kStages];
     work.warps = v[kWarpsM] * v[kWarpsN] * v[kWarpsK];
     const double k_bytes = static_cast<double>(row_bytes(v, traits));
-    // A word that begins on 2 bytes is made of two; rows of a group that begin differently within
-    // 16 bytes share banks (classes() in mma_bulk_tile.cuh).
-    const auto reads = [](std::int64_t rows, std::int64_t block, std::int32_t align) {
-      const bool alike = block / 8 % (16 / align) == 0;
-      return static_cast<double>(rows * (align < 4 ? 2 : 1) * (alike ? 1 : 2));
+    // Of the words that a lane reads at once those that begin on 2 bytes are made of one more; rows
+    // of a group share banks where they cannot be taken apart (classes() in mma_bulk_tile.cuh).
+    const double words = 2 * static_cast<double>(registers_of(v, traits).steps);
+    const bool pieces = std::min(traits.align_a, traits.align_b) < 8;
+    const auto reads = [&](std::int64_t rows, std::int64_t block, std::int32_t align) {
+      const bool apart = align == 2 || (align == 8 && !pieces);
+      const double more = align == 2 ? (words + 1) / words : 1;
+      return static_cast<double>(rows) * more * (apart && block / 8 % 2 != 0 ? 2 : 1);
     };
     const double warp_reads =
         reads(warp_m(v), v[kBlockM], traits.align_a) + reads(warp_n(v), v[kBlockN], traits.align_b);
