@@ -188,6 +188,15 @@ TEST_CASE("rows that begin anywhere are right, copied one by one or as runs", "[
   check(jobs);
 }
 
+TEST_CASE("operands that are packed first are right in every layout", "[emulated]") {
+  std::vector<Job> jobs;
+  for (const auto& [problem, config] : test::packed_products()) {
+    jobs.push_back(
+        {&device("nvidia-h200"), problem, config, jobs.size() % 2 == 0 ? 4 : 0, whole() ? 40 : 1});
+  }
+  check(jobs);
+}
+
 TEST_CASE("sampled configs are right in every type and layout, on every architecture",
           "[emulated]") {
   std::vector<Job> jobs;

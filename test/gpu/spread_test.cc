@@ -142,6 +142,10 @@ TEST_CASE("rows that begin anywhere are right, copied one by one or as runs", "[
   check_all(test::ragged_products());
 }
 
+TEST_CASE("operands that are packed first are right in every layout", "[spread]") {
+  check_all(test::packed_products());
+}
+
 TEST_CASE("last tiles that are not whole are right in every layout, gated and not", "[spread]") {
   check_all(test::edge_products());
 }
