@@ -8,10 +8,10 @@
 namespace autotune {
 namespace {
 
-const HostTwin* const kGemmKernels[] = {
-    &gemm::wgmma_kernel,    &gemm::wgmma_swap_kernel, &gemm::wgmma_pack_kernel,
-    &gemm::wgmma_fp32_kernel, &gemm::mma_kernel, &gemm::mma_bulk_kernel,
-    &gemm::simt_kernel,       &gemm::gemv_kernel};
+const HostTwin* const kGemmKernels[] = {&gemm::wgmma_kernel,      &gemm::wgmma_swap_kernel,
+                                        &gemm::wgmma_pack_kernel, &gemm::wgmma_fp32_kernel,
+                                        &gemm::mma_kernel,        &gemm::mma_bulk_kernel,
+                                        &gemm::simt_kernel,       &gemm::gemv_kernel};
 const Family kGemm{"gemm", "C[m,n] = alpha * A[m,k] * B[k,n] + beta * C", kGemmKernels};
 // The same kernels, told by the problem's traits that there is a second matrix of weights.
 const HostTwin* const kGegluKernels[] = {&gemm::wgmma_kernel, &gemm::wgmma_fp32_kernel,

@@ -138,8 +138,9 @@ double predict_us(const Config& config, const Problem& problem, const DeviceSpec
 double predict_us(const Work& work, const Problem& problem, const DeviceSpec& device,
                   const Resources& resources, int max_sms);
 
-// First what adds up to the prediction (launch, packing, fill, main loop, epilogue, split-k reduction), then
-// "total", then what the main loop would take if it were bound by one unit alone ("alone: ...").
+// First what adds up to the prediction (launch, packing, fill, main loop, epilogue, split-k
+// reduction), then "total", then what the main loop would take if it were bound by one unit alone
+// ("alone: ...").
 std::vector<TimeTerm> predict_terms(const Config& config, const Problem& problem,
                                     const DeviceSpec& device, const Resources& resources,
                                     int max_sms);

@@ -109,10 +109,9 @@ Registers registers_of(const Values& v, const KernelTraits& t) {
   return r;
 }
 
-// Fitted to ptxas 13.0 for sm_90a: the estimate, which is the sum of these, to 240 random configs (and
-// that of halves to 120 more)
-// in bf16, fp16 and tf32; what is live at once, while multiplying or while copying, to 450 of many
-// threads, of which it names just those 55 that spill.
+// Fitted to ptxas 13.0 for sm_90a: the estimate, which is the sum of these, to 240 random configs
+// (and that of halves to 120 more) in bf16, fp16 and tf32; what is live at once, while multiplying
+// or while copying, to 450 of many threads, of which it names just those 55 that spill.
 constexpr std::int64_t kBaseRegisters = 37;
 constexpr std::int64_t kMultiplying = 30;
 constexpr std::int64_t kCopying = 42;

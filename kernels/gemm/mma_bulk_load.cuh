@@ -104,7 +104,8 @@ class RunCopy {
     end_ = begin + ((rows - 1) * leading + k) * kElementBytes;
     from_ = begin & ~u64(kPiece - 1);
     place_ = stage + (u32(from_) & 127);
-    // Nothing is read behind the matrix: of the piece in which it ends, what exists comes by element.
+    // Nothing is read behind the matrix: of the piece in which it ends, what exists comes by
+    // element.
     ends_ = rows == extent - first;
     bytes_ = int(u32(end_ - from_)) & (ends_ ? ~int(kPiece - 1) : ~0);
   }
@@ -127,7 +128,8 @@ class RunCopy {
     }
   }
 
-  // Copies the elements behind these. The thread waits for them, so nothing is left to be asked for.
+  // Copies the elements behind these. The thread waits for them, so nothing is left to be asked
+  // for.
   __device__ __forceinline__ void copy_end() const {
     typedef VectorOf<kElementBytes>::Type Element;
     const u32 at = u32(bytes_) + threadIdx.x * kElementBytes;

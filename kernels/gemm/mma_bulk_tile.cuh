@@ -26,17 +26,18 @@ constexpr int kWordStride = kLanesHavePieces ? 4 : 16;               // from wor
 
 static_assert(A_K_MAJOR && B_K_MAJOR, "rows along k");
 static_assert(THREADS == 32 * kWarps, "threads");
-static_assert(BLOCK_K * kElementBytes % kChunkBytes == 0, "a row begins alike in each of its k tiles");
+static_assert(BLOCK_K * kElementBytes % kChunkBytes == 0,
+              "a row begins alike in each of its k tiles");
 
 // A row of a tile lies in a slot: from where a line begins, so that it fits wherever in one its
 // first byte is. Rows of A, then of B.
 constexpr int kSlots = BLOCK_M + BLOCK_N;
 constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
 
-// The eight rows of a group, which a warp reads at once, follow each other at a distance of so many,
-// and a block's rows are taken apart into as many classes: two where rows begin on 2 bytes, so that
-// those of a group are whole words apart, and where lanes have every fourth word and rows begin on
-// 8 bytes, so that they are an odd multiple of 16 bytes apart.
+// The eight rows of a group, which a warp reads at once, follow each other at a distance of so
+// many, and a block's rows are taken apart into as many classes: two where rows begin on 2 bytes,
+// so that those of a group are whole words apart, and where lanes have every fourth word and rows
+// begin on 8 bytes, so that they are an odd multiple of 16 bytes apart.
 template <int kAlign, int kGroups>
 __device__ constexpr int classes() {
   const bool apart = kAlign == 2 || (kAlign == 8 && !kLanesHavePieces);

@@ -111,7 +111,8 @@ class Wgmma final : public GemmTwin {
     }
     if (!packs_) return not_loadable(traits);
     if (traits.gated) return "does not gate";
-    return not_loadable(traits).empty() ? "is for rows of A or B that do not start on 16 bytes" : "";
+    return not_loadable(traits).empty() ? "is for rows of A or B that do not start on 16 bytes"
+                                        : "";
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
@@ -222,8 +223,7 @@ class Wgmma final : public GemmTwin {
     // Rows of the copy begin on lines.
     const auto pitch = [&](std::int64_t leading, std::int64_t length) {
       const std::int64_t line = kL2Line / storage_bytes(problem.dtype);
-      return row_alignment(leading, problem.dtype) == 16 ? leading
-                                                         : ceil_div(length, line) * line;
+      return row_alignment(leading, problem.dtype) == 16 ? leading : ceil_div(length, line) * line;
     };
     lies.lda = pitch(problem.lda, k_major_a ? problem.k : problem.m);
     lies.ldb = pitch(problem.ldb, k_major_b ? problem.k : problem.n);
@@ -340,8 +340,8 @@ class Wgmma final : public GemmTwin {
   static constexpr std::size_t kMapUpEdge = sizeof(WgmmaArgs) + sizeof(TensorMapBytes);
   static_assert(kMapUpEdge + sizeof(TensorMapBytes) == sizeof(GatedWgmmaArgs));
 
-  // Lets `args` name the copies of operands that `loaded` has and `given` has not, from address `to`
-  // on, and fills what the device needs to make them.
+  // Lets `args` name the copies of operands that `loaded` has and `given` has not, from address
+  // `to` on, and fills what the device needs to make them.
   static void pack(const Problem& given, const Problem& loaded, std::uint64_t to, GemmArgs& args,
                    PackedWgmmaArgs& packed) {
     const std::int64_t element = storage_bytes(given.dtype);
@@ -354,8 +354,8 @@ class Wgmma final : public GemmTwin {
       operand.to_pitch = pitch * element;
       operand.row_bytes = length * element;
       operand.rows = static_cast<int>(rows);
-      operand.strips = static_cast<int>(
-          ceil_div(operand.row_bytes, std::int64_t{PackedOperand::kStripBytes}));
+      operand.strips =
+          static_cast<int>(ceil_div(operand.row_bytes, std::int64_t{PackedOperand::kStripBytes}));
       operand.of_strips = reciprocal(operand.strips);
       address = operand.to;
       to += static_cast<std::uint64_t>(rows * operand.to_pitch);

@@ -14,8 +14,8 @@ __device__ __forceinline__ void pack(const PackedOperand& operand) {
 #pragma unroll 1
   for (u32 i = blockIdx.x * kWarps + threadIdx.x / 32; i < strips; i += gridDim.x * kWarps) {
     const u32 row = divided(i, operand.of_strips);
-    const i64 first = i64(i - row * u32(operand.strips)) * PackedOperand::kStripBytes +
-                      threadIdx.x % 32 * kPiece;
+    const i64 first =
+        i64(i - row * u32(operand.strips)) * PackedOperand::kStripBytes + threadIdx.x % 32 * kPiece;
     const char* source = from + row * operand.from_pitch + first;
     char* target = static_cast<char*>(operand.to) + row * operand.to_pitch + first;
     const i64 left = operand.row_bytes - first;

@@ -1,4 +1,4 @@
-// wgmma_fp32, mma, gemv and simt.
+// wgmma_fp32, wgmma_pack, mma, gemv and simt.
 #include "test/emulated/broken.h"
 
 namespace autotune::test {
@@ -7,6 +7,9 @@ namespace {
 const std::string kFp32 =
     "wgmma_fp32:block_m=64,block_n=64,block_k=32,stages=3,cut_stages=2,chains=1,cutters=3,"
     "raster=0,swizzle=1";
+const std::string kPack =
+    "wgmma_pack:block_m=64,block_n=64,block_k=64,stages=3,consumers=1,pingpong=0,cluster_m=1,"
+    "cluster_n=1,split_k=1,stagger=0,raster=0,swizzle=1";
 const std::string kMma =
     "mma:block_m=64,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,raster=0,swizzle=1,";
 const std::string kGemv =
@@ -69,6 +72,33 @@ std::vector<Broken> broken_others() {
        0,
        {"    fence_async_proxy();  // the copy engine does not wait for loads under way", ""},
        "over what a thread read"},
+      {"rows are copied and read by the copy engine unfenced",
+       kPack,
+       bf16,
+       100,
+       69,
+       131,
+       0,
+       {"  fence_async_proxy_global();  // the copy engine reads what threads wrote", ""},
+       "global memory is read asynchronously without a fence"},
+      {"blocks do not wait for the rows that others copy",
+       kPack,
+       bf16,
+       100,
+       69,
+       131,
+       0,
+       {"    meet_at_mark(mark, gridDim.x);\n", ""},
+       ""},
+      {"a block says that its rows are copied before all threads have done so",
+       kPack,
+       bf16,
+       100,
+       69,
+       131,
+       0,
+       {"reads what threads wrote\n  __syncthreads();", "reads what threads wrote"},
+       ""},
       {"mma: tiles are read before they are there",
        kMma + "split_k=1",
        tf32,

@@ -169,6 +169,30 @@ TEST_CASE("a transaction barrier opens when arrivals and bytes are there", "[emu
   CHECK(says(fault(set_up + "@!%p1 st.shared.u32 [%rd4], %r1;"), "a barrier is overwritten"));
 }
 
+TEST_CASE("the copy engine reads what threads wrote and fenced", "[emulated]") {
+  const auto copied = [](const std::string& behind_store, const std::string& behind_fence = "") {
+    return fault(
+        "mov.u64 %rd4, smem;\n cvt.u32.u64 %r5, %rd4;\n setp.ne.s32 %p1, %r1, 0;\n"
+        "@!%p1 mbarrier.init.shared::cta.b64 [%r5], 1;\n"
+        "@!%p1 fence.mbarrier_init.release.cluster;\n"
+        "setp.ne.s32 %p2, %r1, 5;\n@!%p2 st.global.u32 [%rd1+4], %r1;\n" +
+            behind_store + behind_fence +
+            "bar.sync 0;\n@%p1 bra $wait;\n"
+            "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], 16;\n"
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+            "[%r5+16], [%rd1], 16, [%r5];\n"
+            "$wait: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r5], 0;\n"
+            "@!%p3 bra $wait;\n",
+        32, 4);
+  };
+  const std::string fence = "fence.proxy.async.global;\n";
+  const char* unfenced = "global memory is read asynchronously without a fence";
+  CHECK(copied("@!%p2 " + fence).empty());
+  CHECK(says(copied(""), unfenced));
+  CHECK(says(copied("@%p2 " + fence), unfenced));  // by all others
+  CHECK(says(copied(fence, "@!%p2 st.global.u32 [%rd1+8], %r1;\n"), unfenced));
+}
+
 TEST_CASE("memory that is not there is not touched", "[emulated]") {
   CHECK(says(fault("st.global.u32 [%rd1+4], %r1;"), "that nobody gave, 0 behind the end"));
   CHECK(says(fault("st.global.u16 [%rd1+1], %rs1;"), "1 behind a multiple"));

@@ -26,6 +26,9 @@ bool Launch::alone(Thread& t, const Instruction& i) {
     case Op::proxy_fence:
       shared.fence(t.id);
       return true;
+    case Op::global_proxy_fence:
+      memory_.fence(actor_of(t));
+      return true;
     case Op::copy:
       copy(t, i);
       return true;
@@ -135,6 +138,7 @@ void Launch::store(Thread& t, const Instruction& i) {
     t.block->shared.write(own(t, address), values.data(), bytes, actor_of(t));
   } else {
     std::memcpy(memory_at(t, i, address, bytes, /*writes=*/true), values.data(), bytes);
+    if (i.space == Space::global) memory_.note_store(address, bytes, actor_of(t));
   }
 }
 
@@ -196,6 +200,7 @@ void Launch::line_load(Thread& t, const Instruction& i) {
       transfer.from % kPiece != 0) {
     throw Fault("a bulk copy of other than whole pieces of 16 bytes");
   }
+  memory_.check_stored_fenced(transfer.from, transfer.bytes);
   start_transfer(t, transfer);
 }
 
@@ -203,6 +208,7 @@ void Launch::box_load(Thread& t, const Instruction& i) {
   const std::uint64_t to = own(t, value(t, i, 0));
   const Box box{map_at(value(t, i, 1)), whole(t, i, 2), whole(t, i, 3), to};
   box.check_load();
+  box.check_stored_fenced(memory_);
   const std::uint64_t barrier = own(t, value(t, i, 4));
   const Cluster& cluster = *t.block->cluster;
   const std::uint64_t blocks =

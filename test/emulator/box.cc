@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "test/emulator/swizzle.h"
@@ -10,7 +11,8 @@ namespace autotune::emulator {
 
 namespace {
 
-// For each piece that lies in the matrix, its address there and its place in the box.
+// For each piece its address in the matrix, its place in the box and how many of its bytes the
+// matrix has.
 template <typename Visit>
 void for_each_piece(const Box& box, std::size_t element, const Visit& visit) {
   const TensorMap& map = *box.map;
@@ -25,7 +27,8 @@ void for_each_piece(const Box& box, std::size_t element, const Visit& visit) {
       const std::uint64_t address = map.address +
                                     static_cast<std::uint64_t>(outer * map.pitch_bytes) +
                                     static_cast<std::uint64_t>(inner) * element;
-      visit(inside, address, place, map.inner - inner);
+      const std::uint64_t left = static_cast<std::uint64_t>(map.inner - inner) * element;
+      visit(address, place, inside ? std::min<std::size_t>(kPiece, left) : 0);
     }
   }
 }
@@ -64,29 +67,30 @@ void Box::check_store() const {
   }
 }
 
+void Box::check_stored_fenced(GlobalMemory& memory) const {
+  const auto element = static_cast<std::size_t>(storage_bytes(map->element));
+  for_each_piece(*this, element, [&](std::uint64_t address, std::size_t, std::size_t bytes) {
+    if (bytes > 0) memory.check_stored_fenced(address, bytes);
+  });
+}
+
 void Box::load(std::byte* target, GlobalMemory& memory, bool behind_launch) const {
   const auto element = static_cast<std::size_t>(storage_bytes(map->element));
-  for_each_piece(
-      *this, element,
-      [&](bool inside, std::uint64_t address, std::size_t place, std::int64_t elements_left) {
-        std::memset(target + place, 0, kPiece);
-        if (!inside) return;
-        const std::size_t bytes =
-            std::min(kPiece, static_cast<std::size_t>(elements_left) * element);
-        for (std::size_t at = 0; at < bytes; at += element)
-          memory.check(address + at, element, false, behind_launch);
-        std::memcpy(target + place, reinterpret_cast<const void*>(address), bytes);
-      });
+  for_each_piece(*this, element, [&](std::uint64_t address, std::size_t place, std::size_t bytes) {
+    std::memset(target + place, 0, kPiece);
+    for (std::size_t at = 0; at < bytes; at += element)
+      memory.check(address + at, element, false, behind_launch);
+    std::memcpy(target + place, reinterpret_cast<const void*>(address), bytes);
+  });
 }
 
 void Box::store(const std::byte* source, GlobalMemory& memory, const Actor& actor) const {
   const auto element = static_cast<std::size_t>(storage_bytes(map->element));
-  for_each_piece(*this, element,
-                 [&](bool inside, std::uint64_t address, std::size_t place, std::int64_t) {
-                   if (!inside) return;
-                   memory.access(address, kPiece, true, actor);
-                   std::memcpy(reinterpret_cast<void*>(address), source + place, kPiece);
-                 });
+  for_each_piece(*this, element, [&](std::uint64_t address, std::size_t place, std::size_t bytes) {
+    if (bytes == 0) return;
+    memory.access(address, kPiece, true, actor);
+    std::memcpy(reinterpret_cast<void*>(address), source + place, kPiece);
+  });
 }
 
 }  // namespace autotune::emulator

@@ -21,6 +21,8 @@ struct Box {
   // Faults at what the engine cannot copy.
   void check_load() const;
   void check_store() const;
+  // Faults where the engine is to load what a thread stored and has not fenced since.
+  void check_stored_fenced(GlobalMemory& memory) const;
   // `target`: the first byte of the box in a block's shared memory.
   void load(std::byte* target, GlobalMemory& memory, bool behind_launch) const;
   void store(const std::byte* source, GlobalMemory& memory, const Actor& actor) const;

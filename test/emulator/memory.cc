@@ -49,6 +49,13 @@ GlobalMemory::Range& GlobalMemory::range_of(std::uint64_t address, std::size_t b
   throw Fault(fmt::format("{} bytes of global memory that nobody gave{}", bytes, near));
 }
 
+std::span<GlobalMemory::Element> GlobalMemory::elements(std::uint64_t address, std::size_t bytes) {
+  Range& range = range_of(address, bytes);
+  if (range.elements.empty()) return {};
+  const std::uint64_t first = (address - range.begin) / kElement;
+  return std::span(range.elements).subspan(first, (bytes + kElement - 1) / kElement);
+}
+
 void GlobalMemory::check(std::uint64_t address, std::size_t bytes, bool writes,
                          bool behind_launch) {
   if (address % bytes != 0) {
@@ -72,11 +79,7 @@ void GlobalMemory::check_constant(std::uint64_t address, std::size_t bytes) {
 void GlobalMemory::access(std::uint64_t address, std::size_t bytes, bool writes,
                           const Actor& actor) {
   check(address, bytes, writes, actor.behind_launch());
-  Range& range = range_of(address, bytes);
-  if (range.elements.empty()) return;
-  const std::uint64_t first = (address - range.begin) / kElement;
-  for (std::uint64_t e = first; e < first + (bytes + kElement - 1) / kElement; ++e) {
-    Element& element = range.elements[e];
+  for (Element& element : elements(address, bytes)) {
     if (!element.written.known_to(actor) || (writes && !all_known(element.read, actor))) {
       throw Fault(
           fmt::format("global memory is {}, and no barrier is between that and what "
@@ -84,9 +87,32 @@ void GlobalMemory::access(std::uint64_t address, std::size_t bytes, bool writes,
                       writes ? "written" : "read"));
     }
     if (writes) {
-      element = {{actor.time(), actor.warp}, {}};
+      element = {{actor.time(), actor.warp}, {}, {}};
     } else {
       remember(element.read, actor);
+    }
+  }
+}
+
+void GlobalMemory::note_store(std::uint64_t address, std::size_t bytes, const Actor& actor) {
+  const std::size_t thread = actor.of_launch();
+  if (fences_.size() <= thread) fences_.resize(thread + 1);
+  for (Element& element : elements(address, bytes)) {
+    element.store = {static_cast<std::uint32_t>(thread), fences_[thread]};
+  }
+}
+
+void GlobalMemory::fence(const Actor& actor) {
+  const std::size_t thread = actor.of_launch();
+  if (thread < fences_.size()) ++fences_[thread];  // else it has stored nothing
+}
+
+void GlobalMemory::check_stored_fenced(std::uint64_t address, std::size_t bytes) {
+  for (const Element& element : elements(address, bytes)) {
+    const Store& store = element.store;
+    if (store.thread != 0 && fences_[store.thread] == store.fences) {
+      throw Fault(
+          "global memory is read asynchronously without a fence behind what a thread wrote");
     }
   }
 }

@@ -33,13 +33,24 @@ class GlobalMemory {
   void check_constant(std::uint64_t address, std::size_t bytes);
   // As check(), and where another warp used it and no barrier is between.
   void access(std::uint64_t address, std::size_t bytes, bool writes, const Actor& actor);
+  // A thread's store, which it must fence before the copy engine reads it.
+  void note_store(std::uint64_t address, std::size_t bytes, const Actor& actor);
+  // What a thread stored so far may be read by the copy engine.
+  void fence(const Actor& actor);
+  // Faults where the copy engine is to read what a thread stored and has not fenced since.
+  void check_stored_fenced(std::uint64_t address, std::size_t bytes);
   // What those knew that released a word, for those that acquire it.
   Clocks& released(std::uint64_t address) { return released_[address]; }
 
  private:
+  struct Store {
+    std::uint32_t thread = 0;  // of the launch, among which none is 0
+    std::uint32_t fences = 0;  // that the thread had run before
+  };
   struct Element {
     Event written;
     std::array<Event, 2> read;  // the last of them
+    Store store;                // where a thread wrote it last
   };
   struct Range {
     std::uint64_t begin;
@@ -48,8 +59,11 @@ class GlobalMemory {
     std::vector<Element> elements;
   };
   Range& range_of(std::uint64_t address, std::size_t bytes);
+  // None where this launch writes nothing.
+  std::span<Element> elements(std::uint64_t address, std::size_t bytes);
 
   std::vector<Range> ranges_;
+  std::vector<std::uint32_t> fences_;  // that each thread of the launch has run
   std::map<std::uint64_t, Clocks> released_;
 };
 

@@ -111,7 +111,7 @@ constexpr OpName kOps[] = {
     {"cp.async.bulk.commit_group", Op::box_commit},
     {"cp.async.bulk.wait_group.read", Op::box_wait},
     {"fence.proxy.async.shared::cta", Op::proxy_fence},
-    {"fence.proxy.async.global", Op::nothing},
+    {"fence.proxy.async.global", Op::global_proxy_fence},
     {"fence.mbarrier_init.release.cluster", Op::barrier_fence},
     {"prefetch.tensormap", Op::nothing},
     {"griddepcontrol.wait", Op::launch_wait},

@@ -14,6 +14,7 @@ namespace autotune::emulator {
 // up, whose times are that and the ends of their phases.
 using Clocks = std::vector<std::uint32_t>;
 inline constexpr std::size_t kLaunchAhead = 0;
+inline constexpr std::size_t kWarp = 32;
 
 inline std::uint32_t heard(const Clocks& clocks, std::size_t source) {
   return source < clocks.size() ? clocks[source] : 0;
@@ -33,6 +34,8 @@ struct Actor {
   const Clocks* clocks;
 
   std::uint32_t time() const { return (*clocks)[warp]; }
+  // Its number among all threads of the launch.
+  std::size_t of_launch() const { return warp * kWarp + static_cast<std::size_t>(thread) % kWarp; }
   bool behind_launch() const { return (*clocks)[kLaunchAhead] != 0; }
 };
 

@@ -30,6 +30,7 @@ enum class Op : std::uint8_t {
   copy, copy_commit, copy_wait,
   barrier_init, barrier_arrive, barrier_expect, barrier_arrive_there, barrier_try, barrier_test,
   launch_wait, barrier_fence, map_address, give, line_load, box_load, box_store, box_commit, box_wait, proxy_fence,
+  global_proxy_fence,
   // clang-format on
 };
 

@@ -18,7 +18,6 @@ namespace autotune::emulator {
 
 inline constexpr std::uint64_t kRankShift = 24;  // of a shared address in a cluster
 inline constexpr std::uint64_t kWithinBlock = (std::uint64_t{1} << kRankShift) - 1;
-inline constexpr std::size_t kWarp = 32;
 
 struct Block;
 struct Thread;

@@ -127,8 +127,8 @@ TEST_CASE("wgmma_pack loads copies of the operands whose rows do not begin on 16
 
   // Both, behind the sums of parts that meet there; along k or not.
   problem.ldb = 527;
-  const Config parts = config_of(
-      "wgmma_pack:block_m=128,block_n=64,block_k=64,cluster_n=2,split_k=2,consumers=2");
+  const Config parts =
+      config_of("wgmma_pack:block_m=128,block_n=64,block_k=64,cluster_n=2,split_k=2,consumers=2");
   const Resources both = parts.kernel->resources(parts, problem, DeviceSpec{}, 0);
   CHECK(both.workspace_bytes ==
         kWorkspaceMarkBytes + 3 * 32 * 2 * 128 * 64 * 4 + (300 + 2000) * kPitch);
