@@ -1,10 +1,8 @@
 // Host twin of wgmma.cuh: Hopper's warpgroup matrix instructions, fed by the tensor copy engine.
 #include <fmt/format.h>
 
-#include <cstring>
-#include <tuple>
-
 #include "kernels/gemm/hopper_twin.h"
+#include "kernels/gemm/pack.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/gemm/wgmma_layout.h"
 
@@ -216,18 +214,7 @@ class Wgmma final : public GemmTwin {
 
   bool transposes() const override { return transposes_; }
   Problem loaded(const Problem& problem) const override {
-    Problem lies = problem;
-    if (!packs_) return lies;
-    const bool k_major_a = a_is_k_major(problem.layout);
-    const bool k_major_b = b_is_k_major(problem.layout);
-    // Rows of the copy begin on lines.
-    const auto pitch = [&](std::int64_t leading, std::int64_t length) {
-      const std::int64_t line = kL2Line / storage_bytes(problem.dtype);
-      return row_alignment(leading, problem.dtype) == 16 ? leading : ceil_div(length, line) * line;
-    };
-    lies.lda = pitch(problem.lda, k_major_a ? problem.k : problem.m);
-    lies.ldb = pitch(problem.ldb, k_major_b ? problem.k : problem.n);
-    return lies;
+    return packs_ ? packed(problem) : problem;
   }
   ClusterShape cluster(const Config& config) const override {
     return {config.values[kClusterM], config.values[kClusterN]};
@@ -303,12 +290,8 @@ class Wgmma final : public GemmTwin {
     const Problem problem = loaded(given);
     const KernelTraits traits = traits_of(given);
     GemmArgs args = given_args;
-    PackedWgmmaArgs packed{};
-    if (packs_) {
-      const std::uint64_t sums = workspace + kWorkspaceMarkBytes;
-      pack(given, problem, sums + static_cast<std::uint64_t>(sums_bytes(config, given)), args,
-           packed);
-    }
+    PackArgs copies{};
+    if (packs_) copies = pack(given, problem, workspace, sums_bytes(config, given), args);
     WgmmaArgs whole{};
     whole.gemm = args;
     whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
@@ -318,7 +301,7 @@ class Wgmma final : public GemmTwin {
     put_argument<GatedWgmmaArgs>(
         whole, problem, a_k_major ? loaded_rows(args.m, v[kBlockM]) : tile_a(v, traits).rows,
         b_k_major ? loaded_rows(args.n, v[kBlockN]) : tile_weights(v, traits).rows, plan);
-    if (packs_) put_packed(packed, plan);
+    if (packs_) put_pack<PackedWgmmaArgs, WgmmaArgs>(copies, plan);
     // Of C as it lies: exchanged, a single column of it would pass for a row, which may begin
     // anywhere.
     if (row_alignment(problem.ldc, problem.out_dtype) == 16) put_c(config, problem, args, plan);
@@ -339,47 +322,6 @@ class Wgmma final : public GemmTwin {
   static constexpr std::int32_t kMaxRegisters = 255;
   static constexpr std::size_t kMapUpEdge = sizeof(WgmmaArgs) + sizeof(TensorMapBytes);
   static_assert(kMapUpEdge + sizeof(TensorMapBytes) == sizeof(GatedWgmmaArgs));
-
-  // Lets `args` name the copies of operands that `loaded` has and `given` has not, from address
-  // `to` on, and fills what the device needs to make them.
-  static void pack(const Problem& given, const Problem& loaded, std::uint64_t to, GemmArgs& args,
-                   PackedWgmmaArgs& packed) {
-    const std::int64_t element = storage_bytes(given.dtype);
-    const auto copy = [&](const void*& address, std::int64_t from, std::int64_t pitch,
-                          std::int64_t rows, std::int64_t length, PackedOperand& operand) {
-      if (from == pitch) return;
-      operand.from = address;
-      operand.to = reinterpret_cast<void*>(to);
-      operand.from_pitch = from * element;
-      operand.to_pitch = pitch * element;
-      operand.row_bytes = length * element;
-      operand.rows = static_cast<int>(rows);
-      operand.strips =
-          static_cast<int>(ceil_div(operand.row_bytes, std::int64_t{PackedOperand::kStripBytes}));
-      operand.of_strips = reciprocal(operand.strips);
-      address = operand.to;
-      to += static_cast<std::uint64_t>(rows * operand.to_pitch);
-    };
-    const auto [m, n, k] = std::tuple{given.m, given.n, given.k};
-    if (a_is_k_major(given.layout)) {
-      copy(args.a, given.lda, loaded.lda, m, k, packed.a);
-    } else {
-      copy(args.a, given.lda, loaded.lda, k, m, packed.a);
-    }
-    if (b_is_k_major(given.layout)) {
-      copy(args.b, given.ldb, loaded.ldb, n, k, packed.b);
-    } else {
-      copy(args.b, given.ldb, loaded.ldb, k, n, packed.b);
-    }
-  }
-  static void put_packed(const PackedWgmmaArgs& packed, LaunchPlan& plan) {
-    static_assert(sizeof(packed) <= sizeof(plan.params));
-    constexpr std::size_t kAt = sizeof(WgmmaArgs);
-    static_assert(kAt + 2 * sizeof(PackedOperand) <= sizeof(packed));
-    std::memcpy(plan.params.data() + kAt, &packed.a, sizeof(packed.a));
-    std::memcpy(plan.params.data() + kAt + sizeof(packed.a), &packed.b, sizeof(packed.b));
-    plan.params_size = sizeof(packed);
-  }
 
   // The maps by which the copy engine stores C.
   void put_c(const Config& config, const Problem& problem, const GemmArgs& args,

@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   if constexpr (kGrouped) units *= args.split.groups;
 #if PACKED
   wait_for_launch_ahead();
-  pack_operands(args);
+  pack_operands(args.pack);
 #endif
   if (threadIdx.x == 0) {
     set_up_opening(shared);

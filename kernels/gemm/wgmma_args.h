@@ -60,10 +60,15 @@ struct PackedOperand {
   static constexpr int kStripBytes = 2048;  // that a warp copies at once
 };
 
-// What a kernel takes that packs its operands.
-struct PackedWgmmaArgs : WgmmaArgs {
+struct PackArgs {
   PackedOperand a;  // of no rows where it is loaded from where it lies
   PackedOperand b;
+  unsigned* mark;  // where all blocks meet behind that
+};
+
+// What a kernel takes that packs its operands.
+struct PackedWgmmaArgs : WgmmaArgs {
+  PackArgs pack;
 };
 
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_ARGS_H_

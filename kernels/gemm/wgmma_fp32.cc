@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/gemm/hopper_twin.h"
+#include "kernels/gemm/pack.h"
 #include "kernels/gemm/wgmma_args.h"
 #include "kernels/gemm/wgmma_fp32_args.h"
 
@@ -159,7 +160,7 @@ class WgmmaFp32 final : public GemmTwin {
     if (traits.exact_fp32) return kExactByFfma;
     if (std::string lack = no_wgmma(device); !lack.empty()) return lack;
     if (traits.dtype != DType::fp32) return "multiplies fp32 only";
-    return not_loadable(traits);
+    return traits.gated ? not_loadable(traits) : "";  // else copies what it cannot load
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
@@ -228,6 +229,9 @@ class WgmmaFp32 final : public GemmTwin {
   }
 
   bool persistent(const Config&) const override { return true; }
+  Problem loaded(const Problem& problem) const override {
+    return is_gated(problem) ? problem : packed(problem);
+  }
 
   std::vector<Definition> layout_definitions(const Config& config,
                                              const KernelTraits& traits) const override {
@@ -244,7 +248,8 @@ class WgmmaFp32 final : public GemmTwin {
       operands += fmt::format("{}\"+f\"(d[{}])", i > 0 ? ", " : "", i);
     }
     const auto source = [&](std::int32_t i) { return fmt::format("%{}", accumulators + i); };
-    return {{"SMEM_STAGE_BYTES", std::to_string(l.stage_bytes)},
+    return {{"PACKED", packs(traits) ? "1" : "0"},
+            {"SMEM_STAGE_BYTES", std::to_string(l.stage_bytes)},
             {"SMEM_CUT_BYTES", std::to_string(l.cut_bytes)},
             {"HELPER_REGISTERS", std::to_string(roles.helper)},
             {"CONSUMER_REGISTERS", std::to_string(roles.consumer)},
@@ -274,17 +279,30 @@ class WgmmaFp32 final : public GemmTwin {
                                  raw_b / 2 * kParts + work.load_bytes_per_k_tile;
   }
 
-  void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
-                      const SplitShape&, std::uint64_t, LaunchPlan& plan) const override {
+  void fill_parameter(const Config& config, const Problem& given, const GemmArgs& given_args,
+                      const SplitShape&, std::uint64_t workspace, LaunchPlan& plan) const override {
     const Values& v = config.values;
-    const KernelTraits traits = traits_of(problem);
+    const Problem problem = loaded(given);
+    const KernelTraits traits = traits_of(given);
+    GemmArgs args = given_args;
+    PackArgs copies{};
+    if (packs(traits)) copies = pack(given, problem, workspace, 0, args);
     WgmmaFp32Args whole{};
     whole.gemm = args;
     put_argument<GatedWgmmaFp32Args>(whole, problem, tile_a(v, traits).rows,
                                      tile_weights(v, traits).rows, plan);
+    if (!packs(traits)) return;
+    put_pack<PackedWgmmaFp32Args, WgmmaFp32Args>(copies, plan);
+    // What parts of bf16 do not hold is multiplied from where it lies.
+    std::memcpy(plan.params.data() + offsetof(WgmmaFp32Args, gemm), &given_args,
+                sizeof(given_args));
   }
 
  private:
+  static bool packs(const KernelTraits& traits) {
+    return !traits.gated && !not_loadable(traits).empty();
+  }
+
   static constexpr std::int32_t kMaxRegisters = 255;
 };
 

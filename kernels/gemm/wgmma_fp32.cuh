@@ -19,6 +19,8 @@ __device__ __forceinline__ void consume(const WgmmaFp32Args& args, SharedMemory&
 
 #if GATED
 typedef GatedWgmmaFp32Args KernelArgs;
+#elif PACKED
+typedef PackedWgmmaFp32Args KernelArgs;
 #else
 typedef WgmmaFp32Args KernelArgs;
 #endif
@@ -38,11 +40,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   }
   const u32 tiles = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   const int k_tiles = args.gemm.k / BLOCK_K + (args.gemm.k % BLOCK_K != 0);
+#if PACKED
+  wait_for_launch_ahead();
+  pack_operands(args.pack);
+#endif
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&shared.full[s]), 1);
     barrier_init_fence();
-    wait_for_launch_ahead();
+    if constexpr (!PACKED) wait_for_launch_ahead();
     open_ring(args, shared, k_tiles);
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {

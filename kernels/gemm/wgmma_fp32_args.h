@@ -13,4 +13,9 @@ struct GatedWgmmaFp32Args : WgmmaFp32Args {
   TensorMapBytes map_up;
 };
 
+// What one takes that packs its operands.
+struct PackedWgmmaFp32Args : WgmmaFp32Args {
+  PackArgs pack;
+};
+
 #endif  // AUTOTUNE_KERNELS_GEMM_WGMMA_FP32_ARGS_H_

@@ -9,8 +9,6 @@
 //   STORES_IN_RING                                 C leaves through a stage that has been read
 //   TRANSPOSED                                     the product is C's transpose, A is C's B: a
 //                                                  tile's rows are columns of C
-//   PACKED                                         operands whose rows do not begin on 16 bytes are
-//                                                  copied to the workspace first
 //   SMEM_...                                       the layout of shared memory
 
 constexpr int kCluster = CLUSTER_M * CLUSTER_N;

@@ -88,7 +88,7 @@ std::vector<Broken> broken_others() {
        69,
        131,
        0,
-       {"    meet_at_mark(mark, gridDim.x);\n", ""},
+       {"    meet_at_mark(args.mark, gridDim.x);\n", ""},
        ""},
       {"a block says that its rows are copied before all threads have done so",
        kPack,

@@ -63,7 +63,8 @@ inline std::vector<std::pair<Problem, Config>> ragged_products() {
   return all;
 }
 
-// The same for wgmma_pack, alone, in clusters that share loads, and with parts of k.
+// The same for kernels that pack operands: wgmma_pack alone, in clusters that share loads, and with
+// parts of k; and wgmma_fp32.
 inline std::vector<std::pair<Problem, Config>> packed_products() {
   const std::vector<std::string> configs = {
       "block_m=64,block_n=64,consumers=1,pingpong=0,cluster_m=1,cluster_n=1,split_k=1",
@@ -83,6 +84,19 @@ inline std::vector<std::pair<Problem, Config>> packed_products() {
         if (const auto problem = ragged_product(size, dtype, layout, turn)) {
           all.emplace_back(*problem, config);
         }
+      }
+    }
+  }
+  for (const char* text : {"wgmma_fp32:block_m=64,block_n=64,chains=1,cutters=3",
+                           "wgmma_fp32:block_m=128,block_n=64,chains=2,cutters=7"}) {
+    const Config config =
+        parse_config(std::string(text) + ",block_k=32,stages=3,cut_stages=3", *find_family("gemm"))
+            .value();
+    for (const RaggedSize& size : kRaggedSizes) {
+      ++turn;
+      if (size.k < config.kernel->least_k({})) continue;
+      if (const auto problem = ragged_product(size, DType::fp32, kAllLayouts[turn % 4], turn)) {
+        all.emplace_back(*problem, config);
       }
     }
   }

@@ -1,5 +1,6 @@
 // The host twin of wgmma_fp32, and its threads' way through shared memory, replayed on tiles as the
 // copy engine writes them and as the matrix instruction reads them.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -142,7 +143,35 @@ DeviceSpec hopper() {
   return device;
 }
 
-TEST_CASE("wgmma_fp32 serves fp32 whose rows start on 16 bytes") {
+TEST_CASE("wgmma_fp32 loads copies of operands whose rows do not start on 16 bytes") {
+  const Config config =
+      parse_config("wgmma_fp32:block_m=64,block_n=64", *find_family("gemm")).value();
+  Problem problem = product(Layout::tn);
+  const auto plan_of = [&](const Problem& each) {
+    DevicePointers pointers;
+    pointers.a = 1 << 20;
+    pointers.b = 2 << 20;
+    pointers.workspace = 3 << 20;
+    return config.kernel->launch_plan(config, each, hopper(), pointers, 0);
+  };
+  CHECK(config.kernel->resources(config, problem, hopper(), 0).workspace_bytes == 0);
+  CHECK_FALSE(plan_of(problem).cooperative);
+
+  problem.ldb = problem.k + 1;
+  const std::int64_t pitch = (problem.k + 31) / 32 * 32 * 4;
+  const Resources needs = config.kernel->resources(config, problem, hopper(), 0);
+  CHECK(needs.workspace_bytes == kWorkspaceMarkBytes + problem.n * pitch);
+  CHECK(needs.cooperative);
+  const LaunchPlan plan = plan_of(problem);
+  CHECK(plan.cooperative);
+  CHECK(plan.maps[0].address == 1 << 20);
+  CHECK(plan.maps[1].address == (3 << 20) + kWorkspaceMarkBytes);
+  CHECK(plan.maps[1].pitch_bytes == pitch);
+  const auto definitions = config.kernel->definitions(config, traits_of(problem), hopper());
+  CHECK(std::count(definitions.begin(), definitions.end(), Definition{"PACKED", "1"}) == 1);
+}
+
+TEST_CASE("wgmma_fp32 serves fp32, and gates rows that start on 16 bytes") {
   const HostTwin& kernel = *find_kernel(*find_family("gemm"), "wgmma_fp32");
   KernelTraits traits = traits_of(product(Layout::nt));
   CHECK(kernel.unsupported(traits, hopper()).empty());
@@ -151,7 +180,10 @@ TEST_CASE("wgmma_fp32 serves fp32 whose rows start on 16 bytes") {
   traits.out_dtype = DType::bf16;
   CHECK(kernel.unsupported(traits, hopper()).empty());
   traits.align_a = 8;
+  CHECK(kernel.unsupported(traits, hopper()).empty());
+  traits.gated = true;
   CHECK_FALSE(kernel.unsupported(traits, hopper()).empty());
+  traits.gated = false;
   traits.align_a = 16;
   traits.exact_fp32 = true;
   CHECK_FALSE(kernel.unsupported(traits, hopper()).empty());

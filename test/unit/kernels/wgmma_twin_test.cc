@@ -119,11 +119,12 @@ TEST_CASE("wgmma_pack loads copies of the operands whose rows do not begin on 16
   PackedWgmmaArgs args;
   REQUIRE(plan.params_size == sizeof(args));
   std::memcpy(&args, plan.params.data(), sizeof(args));
-  CHECK(reinterpret_cast<std::uint64_t>(args.a.from) == same.maps[0].address);
-  CHECK(reinterpret_cast<std::uint64_t>(args.a.to) == a.address);
+  CHECK(reinterpret_cast<std::uint64_t>(args.pack.a.from) == same.maps[0].address);
+  CHECK(reinterpret_cast<std::uint64_t>(args.pack.a.to) == a.address);
   CHECK(a.address == reinterpret_cast<std::uint64_t>(args.split.workspace) + kWorkspaceMarkBytes);
-  CHECK((args.a.rows == 300 && args.a.row_bytes == 1030 && args.a.from_pitch == 1042));
-  CHECK((args.a.strips == 1 && args.b.rows == 0));
+  CHECK(
+      (args.pack.a.rows == 300 && args.pack.a.row_bytes == 1030 && args.pack.a.from_pitch == 1042));
+  CHECK((args.pack.a.strips == 1 && args.pack.b.rows == 0));
 
   // Both, behind the sums of parts that meet there; along k or not.
   problem.ldb = 527;

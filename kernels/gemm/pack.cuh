@@ -1,5 +1,7 @@
 // Rows that the copy engine cannot load, for they do not begin on 16 bytes: before all else the
 // blocks of the grid copy them, all together, to rows of the workspace that do, and meet.
+//
+// Constant of the host twin: PACKED, whether an operand is copied.
 
 #if PACKED
 // This warp's share of an operand whose rows begin on kAlign bytes: strip by strip of its rows.
@@ -45,15 +47,13 @@ __device__ __forceinline__ void pack(const PackedOperand& operand) {
 }
 
 // By all threads of all blocks, which wait for each other here.
-__device__ __forceinline__ void pack_operands(const PackedWgmmaArgs& args) {
+__device__ __forceinline__ void pack_operands(const PackArgs& args) {
   if constexpr (ALIGN_A < 16) pack<ALIGN_A>(args.a);
   if constexpr (ALIGN_B < 16) pack<ALIGN_B>(args.b);
   fence_async_proxy_global();  // the copy engine reads what threads wrote
   __syncthreads();
   if (threadIdx.x == 0) {
-    // The last mark, which no tile has.
-    u32* mark = static_cast<u32*>(args.split.workspace) + MARK_BYTES / sizeof(u32) - 1;
-    meet_at_mark(mark, gridDim.x);
+    meet_at_mark(args.mark, gridDim.x);
     fence_async_proxy_global();
   }
 }
