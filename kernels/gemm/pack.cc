@@ -23,8 +23,8 @@ PackedOperand copy_of(const void* from, std::int64_t leading, std::uint64_t to, 
   operand.to_pitch = pitch * element;
   operand.row_bytes = rows.length * element;
   operand.rows = static_cast<int>(rows.count);
-  operand.strips = static_cast<int>(
-      ceil_div(operand.row_bytes, std::int64_t{PackedOperand::kStripBytes}));
+  operand.strips =
+      static_cast<int>(ceil_div(operand.row_bytes, std::int64_t{PackedOperand::kStripBytes}));
   operand.of_strips = reciprocal(operand.strips);
   return operand;
 }
