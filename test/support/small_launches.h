@@ -87,7 +87,7 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "wgmma_pack:block_m=64,block_n=64,block_k=32,stages=3,consumers=1,pingpong=0,cluster_m=1,"
        "cluster_n=1,split_k=2" +
            order,
-       0, true},
+       0, true},  // presumed, as wgmma in two parts does not: racecheck has not been tried
       {tf32, 100, 68, 162,
        "wgmma_pack:block_m=64,block_n=64,block_k=32,stages=3,consumers=1,pingpong=0,cluster_m=1,"
        "cluster_n=2,split_k=2" +
