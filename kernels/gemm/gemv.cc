@@ -21,8 +21,8 @@ constexpr Parameter kParameters[] = {
     {"stages", 1, 16, 4, false, "passes in flight, in registers"},
     {"warps_n", 1, 32, 1, false, "warps along n"},
     {"warps_k", 1, 32, 8, false, "warps along k, whose sums meet at the end"},
-    {"lanes_k", 4, 32, 4, false,
-     "lanes of a warp that read a column side by side: with 4, tensor cores multiply, else FFMA"},
+    {"lanes_k", 1, 32, 4, false,
+     "lanes of a warp that share a column: with 4, tensor cores multiply, else FFMA"},
     {"min_blocks", 1, 16, 1, false, "blocks per SM that registers must leave room for"},
     kRaster,
     kSwizzle,
@@ -52,17 +52,32 @@ std::int32_t depth(const Values& v, const KernelTraits& t) {
   return v[kBlockK] / (v[kWarpsK] * step_k(v, t));
 }
 
+// Bytes of a thread's columns in a row of k, where B is contiguous along n.
+std::int32_t thread_row_bytes(const Values& v, const KernelTraits& t) {
+  return tiles(v) * element(t);
+}
+// Bytes of the pieces that B and A are read in.
+std::int32_t piece_b(const Values& v, const KernelTraits& t) {
+  return b_is_k_major(t.layout) ? std::min(t.align_a, t.align_b)
+                                : std::min(t.align_b, thread_row_bytes(v, t));
+}
+std::int32_t piece_a(const Values& v, const KernelTraits& t) {
+  return b_is_k_major(t.layout) ? piece_b(v, t) : t.align_a;
+}
+
 // Registers of a step's chunks: 4 for each tile of columns, and for 8 rows of A, unless these are
-// read when they are multiplied; `of_halves` where its words are loaded by halves.
+// read when they are multiplied; `of_halves` where elements of 16 bits are loaded one by one.
 std::int32_t chunk_registers(const Values& v, const KernelTraits& t, std::int32_t of_halves) {
   const std::int32_t rows = v[kBlockM] > 8 ? 2 : 1;
-  const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (t.align_a == 2 ? of_halves : 4) : 0;
-  return of_a + tiles(v) * (t.align_b == 2 ? of_halves : 4);
+  const std::int32_t of_a = on_tensor_cores(v, t) ? rows * (piece_a(v, t) == 2 ? of_halves : 4) : 0;
+  return of_a + tiles(v) * (piece_b(v, t) == 2 ? of_halves : 4);
 }
-// A register for each half; ptxas 13.0 takes nearly three until halves are put together (200 random
-// configs).
+// A register for each, and so it stays where FFMA multiplies; ptxas 13.0 takes nearly three until
+// two are put together (200 random configs).
 constexpr std::int32_t kHalves = 8;
-constexpr std::int32_t kLiveHalves = 22;
+std::int32_t live_halves(const Values& v, const KernelTraits& t) {
+  return on_tensor_cores(v, t) ? 22 : kHalves;
+}
 
 std::int32_t in_flight(const Values& v, const KernelTraits& t, std::int32_t of_halves) {
   return v[kStages] * depth(v, t) * chunk_registers(v, t, of_halves);
@@ -77,19 +92,25 @@ constexpr Constraint kConstraints[] = {
        const bool power = (v[kBlockM] & (v[kBlockM] - 1)) == 0;
        return power && (v[kBlockM] >= 8 || !on_tensor_cores(v, t));
      }},
-    {"lanes", "lanes_k must be a power of two, and 4 where B is contiguous along n",
+    {"lanes",
+     "lanes_k must be a power of two, 4 or more where B is contiguous along k, and no more than 4 "
+     "where it is along n",
      [](const Values& v, const KernelTraits& t) {
        const bool power = (v[kLanesK] & (v[kLanesK] - 1)) == 0;
-       return power && (v[kLanesK] == 4 || b_is_k_major(t.layout));
+       return power && (b_is_k_major(t.layout) ? v[kLanesK] >= 4 : v[kLanesK] <= 4);
      }},
     {"warp_columns", "block_n must be a multiple of 32 / lanes_k x warps_n",
      [](const Values& v, const KernelTraits&) {
        return v[kBlockN] % (tile_columns(v) * v[kWarpsN]) == 0;
      }},
-    {"row_pieces", "where B is contiguous along n, a warp's columns must be 32, 64 or 128 bytes",
+    {"row_pieces",
+     "where B is contiguous along n, a thread's columns (block_n x lanes_k / 32 / warps_n) must be "
+     "2, "
+     "4, 8 or 16 bytes, 4 at least on tensor cores",
      [](const Values& v, const KernelTraits& t) {
-       const std::int32_t bytes = warp_n(v) * element(t);
-       return b_is_k_major(t.layout) || bytes == 32 || bytes == 64 || bytes == 128;
+       if (b_is_k_major(t.layout)) return true;
+       const std::int32_t bytes = thread_row_bytes(v, t);
+       return bytes <= 16 && (bytes & (bytes - 1)) == 0 && (bytes >= 4 || !on_tensor_cores(v, t));
      }},
     {"k_steps", "block_k must be a multiple of 16 bytes x lanes_k x warps_k",
      [](const Values& v, const KernelTraits& t) {
@@ -127,11 +148,17 @@ std::int32_t converted(const Values& v, const KernelTraits& t) {
   return v[kLanesK] > 4 && element(t) == 2 ? 8 * tiles(v) : 0;
 }
 std::int32_t estimate(const Values& v, const KernelTraits& t) {
-  return in_flight(v, t, kLiveHalves) + accumulators(v, t) + address_registers(v, t) +
+  return in_flight(v, t, live_halves(v, t)) + accumulators(v, t) + address_registers(v, t) +
          row_registers(v) + converted(v, t) + kBaseRegisters;
 }
 std::int32_t live(const Values& v, const KernelTraits& t) {
-  return in_flight(v, t, kLiveHalves) + accumulators(v, t) + row_registers(v) + kBaseLive;
+  return in_flight(v, t, live_halves(v, t)) + accumulators(v, t) + row_registers(v) + kBaseLive;
+}
+
+// What a load of a warp takes of one of 16 bytes per lane, which is four lines of 128: those that it
+// touches, so many runs of so many bytes.
+double copy_share(double runs, double run_bytes) {
+  return std::min(1.0, runs * std::max(1.0, run_bytes / 128) / 4);
 }
 
 class Gemv final : public GemmTwin {
@@ -169,8 +196,8 @@ class Gemv final : public GemmTwin {
     return {
         {"chunks in flight",
          fmt::format("{} stages x {} x {}", v[kStages], depth(v, traits),
-                     chunk_registers(v, traits, kLiveHalves)),
-         in_flight(v, traits, kLiveHalves)},
+                     chunk_registers(v, traits, live_halves(v, traits))),
+         in_flight(v, traits, live_halves(v, traits))},
         {"accumulators", fmt::format("{} tiles of {} columns", tiles(v), tile_columns(v)),
          accumulators(v, traits)},
         {"addresses", "fitted", address_registers(v, traits)},
@@ -220,11 +247,16 @@ class Gemv final : public GemmTwin {
     // Through L1; A once for each warp along n.
     const double k_bytes = static_cast<double>(v[kBlockK]) * element(traits);
     work.smem_bytes_per_k_tile = (v[kBlockN] + v[kBlockM] * v[kWarpsN]) * k_bytes;
-    const double row_piece = b_is_k_major(traits.layout) ? 16 : tiles(v) * element(traits);
-    const double pieces_b = v[kBlockN] * k_bytes / std::min<double>(row_piece, traits.align_b);
-    // The lanes of a warp share A's rows out, or each reads all of them.
-    const double readers = tensor ? 1 : tile_columns(v);
-    const double pieces_a = readers * v[kBlockM] * v[kWarpsN] * k_bytes / traits.align_a;
+    const double lanes = v[kLanesK];
+    const double columns = tile_columns(v);
+    const double bytes_b = piece_b(v, traits);
+    const double share_b = b_is_k_major(traits.layout) ? copy_share(columns, lanes * bytes_b)
+                                                       : copy_share(lanes, columns * bytes_b);
+    const double pieces_b = v[kBlockN] * k_bytes / bytes_b * share_b;
+    // The lanes of a warp share A's rows out, or each group of them reads all, in the same places.
+    const double bytes_a = piece_a(v, traits);
+    double pieces_a = v[kBlockM] * v[kWarpsN] * k_bytes / bytes_a;
+    if (!tensor) pieces_a *= columns * copy_share(1, lanes * bytes_a);
     work.load_instructions_per_k_tile = (pieces_a + pieces_b) / threads_of(v);
   }
 };

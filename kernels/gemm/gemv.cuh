@@ -23,12 +23,12 @@ static_assert(sizeof(Slice) == SMEM_SLICE_BYTES, "slice");
 static_assert(WARPS_K * sizeof(Slice) == SMEM_BYTES, "shared memory");
 
 // Chunks along k that are read as such: whole steps of them where the lanes of a quad multiply
-// together, and of rows of B, of which a piece may reach past the last column, into the next row,
-// behind the last row into nothing.
-constexpr bool kWholeSteps = kTensor || !B_K_MAJOR;
+// together or a chunk is in several places, and of rows of B, of which a piece may reach past the
+// last column, into the next row, behind the last row into nothing.
+constexpr bool kWholeSteps = kTensor || !B_K_MAJOR || kPieces > 1;
 
 __device__ __forceinline__ int whole_chunks(const GemmArgs& args) {
-  const bool overhangs = !B_K_MAJOR && args.n % (WeightReader::kPiece / kElementBytes) != 0;
+  const bool overhangs = !B_K_MAJOR && args.n % (kPiece / kElementBytes) != 0;
   const int k = overhangs ? args.k - 1 : args.k;
   return kWholeSteps ? k / kStepK * LANES_K : k / kChunkK;
 }
@@ -39,19 +39,7 @@ __device__ __forceinline__ int steps_of(int chunks) {
   return (chunks + LANES_K - 1 - int(threadIdx.x % LANES_K)) / LANES_K;
 }
 
-__device__ __forceinline__ float input(const void* matrix, i64 index) {
-  if constexpr (kElementBytes == 4) {
-    return static_cast<const float*>(matrix)[index];
-  } else {
-    const u16 bits = static_cast<const u16*>(matrix)[index];
-    if constexpr (DTYPE == DTYPE_BF16) return __uint_as_float(u32(bits) << 16);
-    float value;
-    asm("cvt.f32.f16 %0, %1;\n" : "=f"(value) : "h"(bits));
-    return value;
-  }
-}
-
-// The warps' sums, what lies behind the last chunk, and the old C: to C.
+// The warps' sums, what lies behind `k_done`, and the old C: to C.
 __device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice* slices, i64 first,
                                               int k_done) {
   for (int i = threadIdx.x; i < min(args.m, BLOCK_M) * BLOCK_N; i += THREADS) {
@@ -64,7 +52,7 @@ __device__ __forceinline__ void store_columns(const GemmArgs& args, const Slice*
 #pragma unroll 4
     for (int k = k_done; k < args.k; ++k) {
       const i64 at = B_K_MAJOR ? column * args.ldb + k : k * args.ldb + column;
-      sum = fmaf(input(args.a, row * args.lda + k), input(args.b, at), sum);
+      sum = fmaf(load_input(args.a, row * args.lda + k), load_input(args.b, at), sum);
     }
     sum *= args.alpha;
     const i64 target = row * args.ldc + column;
@@ -103,12 +91,13 @@ __device__ __forceinline__ void compute_columns(const GemmArgs& args, i64 first,
     }
   }
 
+  const int k_done = sums.add_rest(args, first, chunks * kChunkK);
   sums.give([&](int row, int tile, int index, float sum) {
     if (row < args.m)
       slices[warp / WARPS_N].sums[row][gemv_column(block_map(), warp, tile, index)] = sum;
   });
   __syncthreads();
-  store_columns(args, slices, first, chunks * kChunkK);
+  store_columns(args, slices, first, k_done);
 }
 
 // A and C from a row on.

@@ -2,7 +2,6 @@
 // rows as the 16-row operand, but for fp32; else FFMA. A row that A does not have is read as its
 // last one: the sums of a row depend on nothing but that row, and nobody stores these.
 
-constexpr bool kTensor = LANES_K == 4 && DTYPE != DTYPE_FP32;
 constexpr int kRowTiles = BLOCK_M > 8 ? 2 : 1;  // of 8 rows
 
 static_assert(!kTensor || BLOCK_M == 8 || BLOCK_M == 16, "rows of a matrix instruction");
@@ -11,6 +10,11 @@ static_assert(!kTensor || BLOCK_M == 8 || BLOCK_M == 16, "rows of a matrix instr
 struct TensorRows {
   u32 words[kDepth][kRowTiles][4];
 };
+
+// Pieces of a chunk of A: those of B's columns, or all in one place.
+constexpr int kRowPiece = B_K_MAJOR ? kPiece : ALIGN_A;
+constexpr int kRowPieces = 16 / kRowPiece;
+constexpr int kRowApart = B_K_MAJOR ? kApart : kRowPiece;
 
 // FFMA would need every row's chunk: they are read when they are multiplied.
 struct NoRows {};
@@ -23,8 +27,10 @@ struct RowReader {
 
   __device__ __forceinline__ explicit RowReader(const GemmArgs& args) {
     const int lane = threadIdx.x % 32;
-    const i64 chunk = gemv_chunk(block_map(), gemv_first_step(block_map(), threadIdx.x / 32), lane);
-    first = static_cast<const char*>(args.a) + chunk * 16;
+    const int step = gemv_first_step(block_map(), threadIdx.x / 32);
+    first = static_cast<const char*>(args.a) +
+            (B_K_MAJOR ? i64(gemv_piece(block_map(), step, lane, 0)) * kPiece
+                       : i64(gemv_chunk(block_map(), step, lane)) * 16);
     pitch = args.lda * kElementBytes;
     rows = args.m;
     if constexpr (kTensor) {
@@ -41,9 +47,9 @@ struct RowReader {
     for (int step = 0; step < kDepth; ++step) {
 #pragma unroll
       for (int half = 0; half < kRowTiles; ++half) {
-        read_row<false, 16, ALIGN_A>(out.words[step][half],
-                                     first + half * pitch + step * kStepBytes,
-                                     step < steps_left ? 16 / ALIGN_A : 0);
+        read_pieces<false, kRowPiece, kRowPieces>(out.words[step][half],
+                                                  first + half * pitch + step * kStepBytes,
+                                                  kRowApart, step < steps_left ? kRowPieces : 0);
       }
     }
     advance();
@@ -80,6 +86,8 @@ struct TensorSums {
     }
   }
 
+  __device__ __forceinline__ int add_rest(const GemmArgs&, i64, int k_done) { return k_done; }
+
   // Calls put(row, tile, index of the column in it, sum) for all that this lane holds.
   template <typename Put>
   __device__ __forceinline__ void give(const Put& put) {
@@ -93,19 +101,6 @@ struct TensorSums {
     }
   }
 };
-
-// An element of a word as fp32.
-constexpr int kWordElements = 4 / kElementBytes;
-
-__device__ __forceinline__ float element_of(u32 word, int index) {
-  if constexpr (kElementBytes == 4) return __uint_as_float(word);
-  if constexpr (DTYPE == DTYPE_BF16) {
-    return __uint_as_float(index == 0 ? word << 16 : word & 0xffff0000);
-  }
-  float value;
-  asm("cvt.f32.f16 %0, %1;\n" : "=f"(value) : "h"(u16(word >> 16 * index)));
-  return value;
-}
 
 // Sums over a lane's own chunks, of all rows and of its group's column in each tile.
 struct FfmaSums {
@@ -126,20 +121,42 @@ struct FfmaSums {
     const char* from = reader.first + step * kStepBytes;
 #pragma unroll
     for (int row = 0; row < BLOCK_M; ++row) {
-      u32 a[4];
-      read_row<false, 16, ALIGN_A>(a, from, 16 / ALIGN_A);
+      u32 a[kChunkWords<kRowPiece>];
+      read_pieces<false, kRowPiece, kRowPieces>(a, from, kRowApart, kRowPieces);
       if (row + 1 < reader.rows) from += reader.pitch;
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
         for (int i = 0; i < kChunkK; ++i) {
-          const int w = i / kWordElements;
-          const int index = i % kWordElements;
-          d[row][tile] = fmaf(element_of(a[w], index),
-                              element_of(weights.word(step, tile, w), index), d[row][tile]);
+          d[row][tile] =
+              fmaf(element_of<kRowPiece>(a, i), weights.element(step, tile, i), d[row][tile]);
         }
       }
     }
+  }
+
+  // What lies behind `k_done`, where that can be most of a step: an element of each column for each
+  // lane and warp along k in turn. Returns how much of k is done then.
+  __device__ __forceinline__ int add_rest(const GemmArgs& args, i64 first, int k_done) {
+    if constexpr (!B_K_MAJOR || kPieces == 1) return k_done;
+    const int warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    for (int k = k_done + warp / WARPS_N * LANES_K + lane % LANES_K; k < args.k;
+         k += WARPS_K * LANES_K) {
+      float b[kTiles];
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        const i64 column = first + gemv_column(block_map(), warp, tile, lane / LANES_K);
+        b[tile] = column < args.n ? load_input(args.b, column * args.ldb + k) : 0.0f;
+      }
+#pragma unroll
+      for (int row = 0; row < BLOCK_M; ++row) {
+        const float a = load_input(args.a, min(row, args.m - 1) * args.lda + k);
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) d[row][tile] = fmaf(a, b[tile], d[row][tile]);
+      }
+    }
+    return args.k;
   }
 
   template <typename Put>

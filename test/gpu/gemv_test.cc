@@ -52,6 +52,23 @@ Config groups_of_lanes(DType dtype) {
                      ",stages=2,warps_n=1,warps_k=3,lanes_k=8");
 }
 
+// Lanes side by side along n, where B is contiguous so: an element or eight bytes of a row each;
+// and two halves of a warp at two places along k.
+Config along_n(DType dtype, int rows) {
+  const std::string m = rows > 4 ? "16" : rows > 2 ? "4" : rows > 1 ? "2" : "1";
+  const bool pieces = rows % 2 == 0;
+  return gemv_config("block_m=" + m + ",block_n=" +
+                     (!pieces                     ? "32"
+                      : storage_bytes(dtype) == 2 ? "128"
+                                                  : "64") +
+                     ",block_k=64,stages=2,warps_n=1,warps_k=4,lanes_k=1");
+}
+Config along_n_in_halves(DType dtype) {
+  return gemv_config(std::string("block_m=16,block_n=") +
+                     (storage_bytes(dtype) == 2 ? "64" : "32") +
+                     ",block_k=32,stages=1,warps_n=2,warps_k=2,lanes_k=2");
+}
+
 class Checker {
  public:
   explicit Checker(gpu::Measurer& measurer) : measurer_(measurer) {}
@@ -70,6 +87,13 @@ class Checker {
   gpu::Measurer& measurer_;
 };
 
+// All that FFMA multiplies but for four lanes along k, for as many rows.
+void check_lanes(Checker& checker, DType dtype, int rows, const Problem& problem) {
+  const bool k_major = b_is_k_major(traits_of(problem).layout);
+  checker.check(k_major ? whole_warps(dtype, rows) : along_n(dtype, rows), problem);
+  checker.check(k_major ? groups_of_lanes(dtype) : along_n_in_halves(dtype), problem);
+}
+
 }  // namespace
 
 TEST_CASE("gemv is right for every number of rows it serves") {
@@ -82,9 +106,7 @@ TEST_CASE("gemv is right for every number of rows it serves") {
         const Problem problem = test::gemm(m, 200, 1000, dtype, layout);
         checker.check(small_blocks(dtype, m), problem);
         checker.check(large_blocks(dtype), problem);
-        if (layout != Layout::tn) continue;
-        checker.check(whole_warps(dtype, m), problem);
-        checker.check(groups_of_lanes(dtype), problem);
+        check_lanes(checker, dtype, m, problem);
       }
     }
   }
@@ -120,9 +142,7 @@ TEST_CASE("gemv is right where nothing divides n and k, with and without old C",
         problem.alpha = 0.5;
         problem.beta = -1.5;
         checker.check(large_blocks(dtype), problem);
-        if (layout != Layout::tn) continue;
-        checker.check(whole_warps(dtype, 13), problem);
-        checker.check(groups_of_lanes(dtype), problem);
+        check_lanes(checker, dtype, 13, problem);
       }
     }
   }
@@ -143,12 +163,9 @@ TEST_CASE("gemv reads nothing behind the last row of padded operands", "[spread]
                       padded(test::gemm(9, 99, k, dtype, layout), 516, ldb + 4, 104));
         checker.check(large_blocks(dtype),
                       padded(test::gemm(9, 99, k, dtype, layout), 514, ldb + 2, 104));
-        if (layout != Layout::tn) continue;
-        for (const int more : {0, 2, 4}) {
-          const Problem problem =
-              padded(test::gemm(4, 99, k, dtype, layout), 520 + more, ldb + more, 101);
-          checker.check(whole_warps(dtype, 4), problem);
-          checker.check(groups_of_lanes(dtype), problem);
+        for (const int more : {0, 1, 2, 4}) {
+          check_lanes(checker, dtype, 4,
+                      padded(test::gemm(4, 99, k, dtype, layout), 520 + more, ldb + more, 101));
         }
       }
     }

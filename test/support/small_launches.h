@@ -126,6 +126,9 @@ inline const std::vector<SmallLaunch>& small_launches() {
       {bf16, 3, 35, 1100,
        "gemv:block_m=4,block_n=2,block_k=512,stages=2,warps_n=1,warps_k=2,lanes_k=32,min_blocks=1" +
            order},
+      {bf16, 2, 35, 1311,  // rows on 2 bytes: chunks in eight places, a rest that lanes share
+       "gemv:block_m=2,block_n=2,block_k=512,stages=1,warps_n=1,warps_k=2,lanes_k=32,min_blocks=1" +
+           order},
   };
   return all;
 }

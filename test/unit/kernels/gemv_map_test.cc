@@ -21,19 +21,42 @@ struct Shape {
 };
 
 const Shape kShapes[] = {
-    {{true, 1, 8, 4, 1, 2}, 2},   {{true, 2, 4, 4, 4, 1}, 2},  {{true, 7, 2, 4, 2, 4}, 2},
-    {{true, 3, 3, 4, 5, 2}, 4},   {{false, 1, 8, 4, 2, 2}, 2}, {{false, 2, 4, 4, 4, 1}, 2},
-    {{false, 1, 16, 4, 8, 1}, 2}, {{false, 4, 2, 4, 1, 2}, 4}, {{false, 2, 3, 4, 4, 1}, 4},
-    {{true, 1, 8, 32, 4, 1}, 2},  {{true, 2, 3, 32, 1, 2}, 4}, {{true, 3, 2, 8, 2, 1}, 2},
-    {{true, 1, 4, 16, 3, 2}, 4},
+    {{true, 1, 8, 4, 1, 2, 1}, 2},
+    {{true, 2, 4, 4, 4, 1, 1}, 2},
+    {{true, 7, 2, 4, 2, 4, 1}, 2},
+    {{true, 3, 3, 4, 5, 2, 1}, 4},
+    {{false, 1, 8, 4, 2, 2, 1}, 2},
+    {{false, 2, 4, 4, 4, 1, 1}, 2},
+    {{false, 1, 16, 4, 8, 1, 1}, 2},
+    {{false, 4, 2, 4, 1, 2, 1}, 4},
+    {{false, 2, 3, 4, 4, 1, 1}, 4},
+    {{true, 1, 8, 32, 4, 1, 1}, 2},
+    {{true, 2, 3, 32, 1, 2, 1}, 4},
+    {{true, 3, 2, 8, 2, 1, 1}, 2},
+    {{true, 1, 4, 16, 3, 2, 1}, 4},
+    // Rows that begin on 8, 4 and 2 bytes.
+    {{true, 1, 2, 32, 2, 1, 2}, 2},
+    {{true, 2, 2, 32, 3, 2, 4}, 4},
+    {{true, 1, 3, 4, 2, 2, 8}, 2},
+    {{false, 2, 2, 4, 4, 1, 2}, 2},
+    {{false, 1, 2, 4, 4, 1, 4}, 4},
+    {{false, 1, 2, 4, 8, 2, 8}, 2},
+    // Lanes side by side along n.
+    {{false, 1, 8, 1, 8, 2, 1}, 2},
+    {{false, 2, 4, 1, 4, 1, 4}, 2},
+    {{false, 1, 2, 2, 1, 2, 1}, 2},
+    {{false, 3, 2, 2, 4, 1, 2}, 4},
 };
 
 constexpr int kPasses = 3;
 
-// k of the first element of a lane's chunk.
-int first_k(const Shape& shape, int pass, int warp, int lane, int step) {
-  const int first = gemv_first_step(shape.map, warp) + pass * gemv_pass_steps(shape.map) + step;
-  return gemv_chunk(shape.map, first, lane) * shape.chunk_k();
+// k of a lane's chunk's element `index`.
+int k_of(const Shape& shape, int pass, int warp, int lane, int step, int index) {
+  const GemvMap& map = shape.map;
+  const int at = gemv_first_step(map, warp) + pass * gemv_pass_steps(map) + step;
+  if (!map.k_major) return gemv_chunk(map, at, lane) * shape.chunk_k() + index;
+  const int wide = shape.chunk_k() / map.pieces;
+  return gemv_piece(map, at, lane, index / wide) * wide + index % wide;
 }
 
 }  // namespace
@@ -45,10 +68,11 @@ TEST_CASE("gemv's threads hold every weight of a block exactly once") {
       for (int warp = 0; warp < shape.warps(); ++warp) {
         for (int lane = 0; lane < 32; ++lane) {
           for (int step = 0; step < shape.map.depth; ++step) {
-            const int k = first_k(shape, pass, warp, lane, step);
             for (int tile = 0; tile < shape.map.tiles; ++tile) {
               const int column = gemv_column(shape.map, warp, tile, lane / shape.map.lanes_k);
-              for (int i = 0; i < shape.chunk_k(); ++i) ++held[{k + i, column}];
+              for (int i = 0; i < shape.chunk_k(); ++i) {
+                ++held[{k_of(shape, pass, warp, lane, step, i), column}];
+              }
             }
           }
         }
@@ -69,11 +93,13 @@ TEST_CASE("lanes of a group share their columns, and groups their chunk of k") {
   for (const Shape& shape : kShapes) {
     const int lanes = shape.map.lanes_k;
     for (int warp = 0; warp < shape.warps(); ++warp) {
-      std::set<int> chunks;
-      for (int lane = 0; lane < lanes; ++lane) chunks.insert(first_k(shape, 0, warp, lane, 0));
-      CHECK(static_cast<int>(chunks.size()) == lanes);
-      for (int lane = lanes; lane < 32; ++lane) {
-        CHECK(first_k(shape, 0, warp, lane, 0) == first_k(shape, 0, warp, lane % lanes, 0));
+      for (int i = 0; i < shape.chunk_k(); ++i) {
+        std::set<int> places;
+        for (int lane = 0; lane < lanes; ++lane) places.insert(k_of(shape, 0, warp, lane, 0, i));
+        CHECK(static_cast<int>(places.size()) == lanes);
+        for (int lane = lanes; lane < 32; ++lane) {
+          CHECK(k_of(shape, 0, warp, lane, 0, i) == k_of(shape, 0, warp, lane % lanes, 0, i));
+        }
       }
     }
   }
@@ -83,31 +109,35 @@ TEST_CASE("one load of a warp reads whole runs of bytes, and its steps whole lin
   for (const Shape& shape : kShapes) {
     const GemvMap& map = shape.map;
     for (int warp = 0; warp < shape.warps(); ++warp) {
-      if (map.k_major) {
-        // A column's lanes: 16 bytes each, which begin on as many as they are together. Of four
-        // lanes two steps: a line of 128.
-        const int bytes = 16 * map.lanes_k;
-        const int k = first_k(shape, 0, warp, 0, 0);
-        CHECK(k * shape.element_bytes % bytes == 0);
-        for (int lane = 0; lane < map.lanes_k; ++lane) {
-          CHECK(first_k(shape, 0, warp, lane, 0) == k + lane * shape.chunk_k());
-        }
-        if (map.depth % 2 == 0) {
-          CHECK(k * shape.element_bytes % (2 * bytes) == 0);
-          CHECK(first_k(shape, 0, warp, 0, 1) * shape.element_bytes ==
-                k * shape.element_bytes + bytes);
-        }
-      } else {
-        // A row's eight quads, each with the columns of all its tiles: one run of bytes that begins
-        // on its own length.
-        const int first = gemv_column(map, warp, 0, 0);
-        const int run = map.tiles * 8;
-        CHECK(first % run == 0);
-        for (int quad = 0; quad < 8; ++quad) {
-          for (int tile = 0; tile < map.tiles; ++tile) {
-            CHECK(gemv_column(map, warp, tile, quad) == first + quad * map.tiles + tile);
+      for (int piece = 0; piece < map.pieces; ++piece) {
+        if (map.k_major) {
+          // A column's lanes: pieces beside each other, from a multiple of their bytes together.
+          const int wide = shape.chunk_k() / map.pieces;
+          const int k = k_of(shape, 0, warp, 0, 0, piece * wide);
+          CHECK(k % (wide * map.lanes_k) == 0);
+          for (int lane = 0; lane < map.lanes_k; ++lane) {
+            for (int i = 0; i < wide; ++i) {
+              CHECK(k_of(shape, 0, warp, lane, 0, piece * wide + i) == k + lane * wide + i);
+            }
+          }
+        } else {
+          // A row's groups of lanes: the columns of a piece each, likewise.
+          const int wide = map.tiles / map.pieces;
+          const int first = gemv_column(map, warp, piece * wide, 0);
+          CHECK(first % (wide * shape.groups()) == 0);
+          for (int group = 0; group < shape.groups(); ++group) {
+            for (int i = 0; i < wide; ++i) {
+              CHECK(gemv_column(map, warp, piece * wide + i, group) == first + group * wide + i);
+            }
           }
         }
+      }
+      // Two steps of four lanes with 16 bytes each: a line of 128.
+      if (map.k_major && map.depth % 2 == 0) {
+        const int k = k_of(shape, 0, warp, 0, 0, 0);
+        const int bytes = 16 * map.lanes_k;
+        CHECK(k * shape.element_bytes % (2 * bytes) == 0);
+        CHECK((k_of(shape, 0, warp, 0, 1, 0) - k) * shape.element_bytes == bytes);
       }
     }
   }

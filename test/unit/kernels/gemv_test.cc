@@ -61,7 +61,8 @@ TEST_CASE("gemv's structure: rows of the instruction, whole warps, whole steps, 
   CHECK(broken("block_m=12", DType::fp32) == "rows");
   CHECK(broken("block_m=4,lanes_k=32,block_k=2048", DType::bf16).empty());
   CHECK(broken("block_m=4,lanes_k=24", DType::bf16) == "lanes");
-  CHECK(broken("block_m=4,lanes_k=32,block_k=2048", DType::bf16, Layout::tt) == "lanes");
+  CHECK(broken("block_m=4,lanes_k=2,block_k=2048", DType::bf16) == "lanes");
+  CHECK(broken("block_m=4,lanes_k=8,block_k=2048", DType::bf16, Layout::tt) == "lanes");
   CHECK(broken("block_m=1,block_n=4,lanes_k=8,block_k=1024", DType::bf16).empty());
   CHECK(broken("block_m=1,block_n=6,lanes_k=8,block_k=1024", DType::bf16) == "warp_columns");
   CHECK(broken("block_n=24,warps_n=2", DType::bf16) == "warp_columns");
@@ -73,11 +74,18 @@ TEST_CASE("gemv's structure: rows of the instruction, whole warps, whole steps, 
   // 4 passes of 2 steps, 4 registers for A and 4 for each of 6 tiles; 24 sums.
   CHECK(broken("block_n=48", DType::bf16) == "in_flight");
   CHECK(broken("block_n=40", DType::bf16).empty());
-  // Rows of B: a warp reads 32, 64 or 128 bytes of each.
+  // Rows of B: a thread reads 4, 8 or 16 bytes of each, and 2 too by FFMA.
   CHECK(broken("block_n=8", DType::bf16, Layout::tt) == "row_pieces");
   CHECK(broken("block_n=8", DType::tf32, Layout::tt).empty());
   CHECK(broken("block_n=24,block_k=256", DType::bf16, Layout::tt) == "row_pieces");
   CHECK(broken("block_n=64,block_k=256,stages=2", DType::bf16, Layout::tt).empty());
+  CHECK(broken("block_m=1,block_n=32,block_k=128,lanes_k=1", DType::bf16, Layout::tt).empty());
+  CHECK(broken("block_m=1,block_n=96,block_k=64,lanes_k=1", DType::bf16, Layout::tt) ==
+        "row_pieces");
+  CHECK(broken("block_m=1,block_n=256,block_k=64,stages=1,lanes_k=1", DType::bf16, Layout::tt)
+            .empty());
+  CHECK(broken("block_m=1,block_n=512,block_k=64,stages=1,lanes_k=1", DType::bf16, Layout::tt) ==
+        "row_pieces");
 }
 
 TEST_CASE("gemv's resources and launch") {
@@ -111,7 +119,7 @@ TEST_CASE("gemv's blocks take 16 rows each on tensor cores; by FFMA there are no
   CHECK(lanes.kernel->resources(lanes, problem, hopper(), 0).most_rows == 16);
 }
 
-TEST_CASE("the registers of gemv: halves of words that are loaded one by one take nearly three") {
+TEST_CASE("the registers of gemv: halves of words that are put together take nearly three") {
   const Config config = config_of("block_m=16,block_n=16,block_k=256,stages=1,warps_k=8");
   const auto demand = [&](std::int64_t k) {
     const Problem problem = test::gemm(40, 100, k);
@@ -121,6 +129,13 @@ TEST_CASE("the registers of gemv: halves of words that are loaded one by one tak
   CHECK(demand(4096) == 4 * 4 + 8 + 20);
   CHECK(demand(4098) == 4 * 4 + 8 + 20);
   CHECK(demand(4097) == 4 * 22 + 8 + 20);
+  // By FFMA each is a word: one column in tiles of 32.
+  const Config rows = config_of("block_m=1,block_n=32,block_k=64,stages=2,warps_k=4,lanes_k=1");
+  const auto live = [&](std::int64_t n) {
+    const Problem problem = test::gemm(1, n, 4096, DType::bf16, Layout::tt);
+    return rows.kernel->resources(rows, problem, hopper(), 0).register_demand;
+  };
+  CHECK(live(4096) == live(4097));
 }
 
 TEST_CASE("the work of gemv: all 16 rows of the instruction, A once for each warp along n") {
