@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/gemm/pack.h"
+
 namespace autotune::gemm {
 namespace {
 
@@ -107,7 +109,7 @@ Reciprocal reciprocal(std::int64_t divisor) {
 
 SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_t k_tiles) {
   SplitShape shape;
-  if (tiles <= kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)}) {
+  if (tiles <= kTileMarks) {
     shape.groups = static_cast<std::int32_t>(std::clamp<std::int64_t>(k_tiles, 1, split_k));
   }
   return shape;
@@ -155,24 +157,6 @@ std::int64_t GemmTwin::sums_bytes(const Config& config, const Problem& problem) 
   return tiles.of_blocks() * parts.groups * block_m(config) * std::int64_t{block_n(config)} * 4;
 }
 
-std::int64_t GemmTwin::packed_bytes(const Problem& problem) const {
-  const Problem lies = loaded(problem);
-  // More than any GPU has is as good as what 64 bits do not hold.
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  const auto bytes = [&](std::int64_t rows, std::int64_t pitch) {
-    const std::int64_t row = pitch * storage_bytes(lies.dtype);
-    return rows > kMost / row ? kMost : rows * row;
-  };
-  std::int64_t all = 0;
-  if (lies.lda != problem.lda) {
-    all += bytes(a_is_k_major(lies.layout) ? lies.m : lies.k, lies.lda);
-  }
-  if (lies.ldb != problem.ldb) {
-    all += bytes(b_is_k_major(lies.layout) ? lies.n : lies.k, lies.ldb);
-  }
-  return all;
-}
-
 Resources GemmTwin::resources(const Config& config, const Problem& asked, const DeviceSpec& device,
                               int max_sms) const {
   const BlockNeeds block = needs(config, traits_of(asked));
@@ -193,12 +177,13 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   r.cluster = shape.blocks() * parts.parts;
   const Problem served = as_served(problem);
-  const std::int64_t packed = packed_bytes(served);
+  const Problem lies = loaded(served);
+  const std::int64_t packed = packed_bytes(served, lies);
   r.cooperative = parts.cooperative || packed > 0;
   // Only where rows begin within lines larger clusters were faster (NOTES.md, "clusters of four and
   // eight"): elsewhere the SMs that they leave idle cost more than sharing gains.
   const bool known = reached_sms(device, r.cluster, max_sms).has_value();
-  const bool splits = splits_lines(loaded(served));
+  const bool splits = splits_lines(lies);
   if (shape.blocks() > kPairCluster && !parts.cooperative && !(known && splits)) {
     r.useful_cluster = kPairCluster;
   }
@@ -256,7 +241,7 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   plan.block[0] = static_cast<std::uint32_t>(block.threads);
   plan.cluster[0] = static_cast<std::uint32_t>(cluster_blocks);
   plan.smem_bytes = static_cast<std::uint32_t>(block.smem_bytes);
-  plan.cooperative = parts.cooperative || packed_bytes(problem) > 0;
+  plan.cooperative = parts.cooperative || packed_bytes(problem, loaded(problem)) > 0;
   // Blocks that must all run at once may have to wait for room: not among those of another launch.
   plan.follows = linked && pointers.link == Link::behind && !plan.cooperative;
   fill_parameter(config, problem, args, parts, pointers.workspace, plan);
@@ -358,8 +343,9 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
   fill_work(config, traits, device, work);
   // Lines that rows touch in part count whole, and so do the requests that a tile's last columns
   // take a part of; a cluster asks once for what its blocks share.
-  const Problem lie = loaded(as_served(problem));
-  work.packed_bytes = static_cast<double>(packed_bytes(as_served(problem)));
+  const Problem served = as_served(problem);
+  const Problem lies = loaded(served);
+  work.packed_bytes = static_cast<double>(packed_bytes(served, lies));
   const std::int64_t bytes = storage_bytes(problem.dtype);
   const auto requested = [&](bool k_major, std::int64_t extent, std::int64_t pitch) {
     const std::int64_t row = k_major ? work.block_k : extent;
@@ -368,9 +354,9 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
     return static_cast<double>(extent) * k * element * whole *
            line_share({std::min(row, piece), pitch, row}, bytes);
   };
-  work.a_bytes_per_k_tile = requested(a_is_k_major(lie.layout), work.block_m, lie.lda);
+  work.a_bytes_per_k_tile = requested(a_is_k_major(lies.layout), work.block_m, lies.lda);
   work.b_bytes_per_k_tile =
-      requested(b_is_k_major(lie.layout), work.block_n, lie.ldb) * weights(traits);
+      requested(b_is_k_major(lies.layout), work.block_n, lies.ldb) * weights(traits);
   work.load_bytes_per_k_tile =
       std::max(work.load_bytes_per_k_tile,
                work.a_bytes_per_k_tile / shape.n + work.b_bytes_per_k_tile / shape.m);

@@ -34,6 +34,15 @@ struct BlockNeeds {
   std::int32_t barriers = 1;
 };
 
+// Whether all rows of A and B begin on 16 bytes.
+inline bool has_aligned_rows(const KernelTraits& traits) {
+  return traits.align_a == 16 && traits.align_b == 16;
+}
+// Why a kernel has nothing to do that serves other rows than those; empty where it has.
+inline std::string no_unaligned_rows(const KernelTraits& traits) {
+  return has_aligned_rows(traits) ? "is for rows of A or B that do not start on 16 bytes" : "";
+}
+
 // Empty where mma.sync multiplies this type on the device, else why not.
 std::string no_mma_sync(DType dtype, const DeviceSpec& device);
 // The share of the tensor cores' peak that mma.sync can reach.
@@ -54,6 +63,11 @@ struct SplitShape {
   std::int32_t groups = 1;
   bool cooperative = false;
 };
+
+// Marks of a workspace for tiles whose parts of k meet there. The last of all marks is for all
+// blocks of a launch, where these copy operands first.
+inline constexpr std::int64_t kTileMarks =
+    kWorkspaceMarkBytes / std::int64_t{sizeof(std::uint32_t)} - 1;
 
 // `split_k` parts of k through a workspace, less where some would be without a k tile, and only one
 // where the `tiles` of all blocks are more than the workspace has marks for.
@@ -96,7 +110,6 @@ class GemmTwin : public HostTwin {
   virtual Problem loaded(const Problem& problem) const { return problem; }
   // Of the workspace, behind its marks: the sums of parts that meet there, then copied operands.
   std::int64_t sums_bytes(const Config& config, const Problem& problem) const;
-  std::int64_t packed_bytes(const Problem& problem) const;
   // `tiles` of C, of single blocks.
   virtual SplitShape split(const Config&, const Problem&, std::int64_t /*tiles*/) const {
     return {};

@@ -91,7 +91,7 @@ inline std::string no_wgmma(const DeviceSpec& device) {
 }
 // Why the copy engine cannot load these operands; empty where it can.
 inline std::string not_loadable(const KernelTraits& traits) {
-  if (traits.align_a == 16 && traits.align_b == 16) return {};
+  if (has_aligned_rows(traits)) return {};
   return "the tensor copy engine needs rows of A and B that start on 16 bytes";
 }
 

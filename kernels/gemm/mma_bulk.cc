@@ -145,9 +145,7 @@ class MmaBulk final : public GemmTwin {
     }
     if (traits.dtype == DType::fp32) return "multiplies bf16, fp16 and tf32 only";
     if (traits.gated) return "does not gate";
-    if (traits.align_a == 16 && traits.align_b == 16) {
-      return "is for rows of A or B that do not start on 16 bytes";
-    }
+    if (const std::string none = no_unaligned_rows(traits); !none.empty()) return none;
     if (!a_is_k_major(traits.layout) || !b_is_k_major(traits.layout)) {
       return "copies rows along k only (layout tn)";
     }

@@ -43,12 +43,22 @@ Problem packed(const Problem& problem) {
   return lies;
 }
 
+std::int64_t packed_bytes(const Problem& given, const Problem& lies) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  const auto bytes = [&](std::int64_t leading, std::int64_t pitch, const Rows& rows) {
+    if (leading == pitch) return std::int64_t{0};
+    const std::int64_t row = pitch * storage_bytes(given.dtype);
+    return rows.count > kMost / row ? kMost : rows.count * row;
+  };
+  return bytes(given.lda, lies.lda, rows_of_a(given)) +
+         bytes(given.ldb, lies.ldb, rows_of_b(given));
+}
+
 PackArgs pack(const Problem& given, const Problem& lies, std::uint64_t workspace,
               std::int64_t sums_bytes, GemmArgs& args) {
   PackArgs pack{};
   std::uint64_t to = workspace + kWorkspaceMarkBytes;
-  // The last mark, which no tile has.
-  pack.mark = reinterpret_cast<unsigned*>(to) - 1;
+  pack.mark = reinterpret_cast<unsigned*>(workspace) + kTileMarks;
   to += static_cast<std::uint64_t>(sums_bytes);
   const auto copy = [&](const void*& address, std::int64_t leading, std::int64_t pitch,
                         const Rows& rows, PackedOperand& operand) {

@@ -16,6 +16,10 @@ namespace autotune::gemm {
 // 16 bytes.
 Problem packed(const Problem& problem);
 
+// Bytes of the copies of operands that `lies`, which may be packed(given), has elsewhere; 0 without
+// any, and at most more than any GPU has.
+std::int64_t packed_bytes(const Problem& given, const Problem& lies);
+
 // What a device needs to copy the operands that `lies`, which is packed(given), has elsewhere, to
 // behind `sums_bytes` of sums in the workspace. `args` names the copies from then on.
 PackArgs pack(const Problem& given, const Problem& lies, std::uint64_t workspace,

@@ -109,8 +109,7 @@ class Wgmma final : public GemmTwin {
     }
     if (!packs_) return not_loadable(traits);
     if (traits.gated) return "does not gate";
-    return not_loadable(traits).empty() ? "is for rows of A or B that do not start on 16 bytes"
-                                        : "";
+    return no_unaligned_rows(traits);
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
@@ -227,9 +226,7 @@ class Wgmma final : public GemmTwin {
                    std::int64_t tiles) const override {
     const Values& v = config.values;
     if (parts_of(v) > 1 || v[kSplitK] == 1) return {parts_of(v)};
-    // The last mark is for all blocks together where they copy operands.
-    const std::int64_t marks = tiles + (packs_ ? 1 : 0);
-    SplitShape shape = workspace_split(v[kSplitK], marks, ceil_div(problem.k, v[kBlockK]));
+    SplitShape shape = workspace_split(v[kSplitK], tiles, ceil_div(problem.k, v[kBlockK]));
     shape.cooperative = true;  // also where one part is left: no grid of such clusters is cut
     return shape;
   }

@@ -300,7 +300,7 @@ class WgmmaFp32 final : public GemmTwin {
 
  private:
   static bool packs(const KernelTraits& traits) {
-    return !traits.gated && !not_loadable(traits).empty();
+    return !traits.gated && !has_aligned_rows(traits);
   }
 
   static constexpr std::int32_t kMaxRegisters = 255;

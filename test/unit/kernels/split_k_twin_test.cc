@@ -145,9 +145,10 @@ TEST_CASE("every k tile belongs to one part, and none is left without unless k i
 
 TEST_CASE("more tiles than the workspace has marks for go without it") {
   const std::string text = "wgmma:block_m=64,block_n=64,block_k=64,split_k=16";
-  // 128 x 128 tiles have the last mark.
-  CHECK(needs_of(text, deep(64 * 128, 64 * 128, 4096)).workspace_bytes ==
-        65536 + 16384LL * 16 * 64 * 64 * 4);
+  // 127 x 129 tiles have all marks but the last, which is for all blocks.
+  CHECK(needs_of(text, deep(64 * 127, 64 * 129, 4096)).workspace_bytes ==
+        65536 + 16383LL * 16 * 64 * 64 * 4);
+  CHECK(needs_of(text, deep(64 * 128, 64 * 128, 4096)).workspace_bytes == 0);
   const Problem wider = deep(64 * 128, 64 * 128 + 1, 4096);
   const Resources r = needs_of(text, wider);
   CHECK(r.workspace_bytes == 0);
@@ -242,8 +243,8 @@ TEST_CASE("mma's parts of k are blocks of their own that share a workspace") {
 
 TEST_CASE("mma splits no k of more tiles than the workspace has marks for") {
   const std::string text = "mma:block_m=64,block_n=64,block_k=64,split_k=4";
-  CHECK(needs_of(text, deep(64 * 128, 64 * 128, 4096)).workspace_bytes ==
-        65536 + std::int64_t{16384} * 4 * 64 * 64 * 4);
+  CHECK(needs_of(text, deep(64 * 127, 64 * 129, 4096)).workspace_bytes ==
+        65536 + std::int64_t{16383} * 4 * 64 * 64 * 4);
   const Problem more = deep(64 * 128, 64 * 128 + 1, 4096);
   CHECK(needs_of(text, more).workspace_bytes == 0);
   CHECK(needs_of(text, more).grid == 128 * 129);
