@@ -130,9 +130,9 @@ struct LaunchPlan {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::array<std::uint32_t, 3> cluster{1, 1, 1};
   std::uint32_t smem_bytes = 0;  // dynamic
-  std::array<std::byte, 1280> params{};
+  std::array<std::byte, 2304> params{};
   std::size_t params_size = 0;
-  std::array<TensorMap, 8> maps{};
+  std::array<TensorMap, 16> maps{};
   std::size_t map_count = 0;
   // It may begin before the launch ahead of it on its stream has ended (programmatic dependent
   // launch): the kernel itself waits before it touches what that one writes.

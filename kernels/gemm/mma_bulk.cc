@@ -1,10 +1,14 @@
 // Host twin of mma_bulk.cuh: tensor cores through mma.sync on rows that begin anywhere, brought by
-// the bulk copy engine or as runs by cp.async.
+// the copy engine one by one or in boxes, or as runs by cp.async.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "kernels/gemm/gemm_twin.h"
+#include "kernels/gemm/wgmma_args.h"
+// Behind what its members are of.
+#include "kernels/gemm/mma_bulk_args.h"
 
 namespace autotune::embedded {
 extern const std::string_view gemm_mma_bulk_source;
@@ -13,7 +17,7 @@ extern const std::string_view gemm_mma_bulk_source;
 namespace autotune::gemm {
 namespace {
 
-enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN, kWarpsK, kSplitK };
+enum Index { kBlockM, kBlockN, kBlockK, kStages, kWarpsM, kWarpsN, kWarpsK, kSplitK, kBoxes };
 
 constexpr Parameter kParameters[] = {
     {"block_m", 1, 4096, 64, false, "rows of C per block"},
@@ -24,13 +28,16 @@ constexpr Parameter kParameters[] = {
     {"warps_n", 1, 64, 2, false, "warps along n"},
     {"warps_k", 1, 16, 1, false, "warps along k, whose sums meet at the end"},
     {"split_k", 1, 8, 1, false, "parts of k in the blocks of a cluster, added up by them"},
+    {"boxes", 0, 1, 0, false, "whether rows come as boxes of tensor maps, or by themselves"},
     kRaster,
     kSwizzle,
 };
 
 using Values = ParameterValuesArray;
 
-constexpr std::int64_t kLine = 128;  // bytes
+constexpr std::int64_t kLine = 128;     // bytes
+constexpr std::int64_t kPiece = 16;     // bytes that the copy engine moves at once
+constexpr std::int64_t kMostBox = 256;  // elements or rows
 
 std::int64_t element(const KernelTraits& traits) { return storage_bytes(traits.dtype); }
 std::int32_t threads_of(const Values& v) { return 32 * v[kWarpsM] * v[kWarpsN] * v[kWarpsK]; }
@@ -38,6 +45,13 @@ std::int64_t warp_m(const Values& v) { return v[kBlockM] / v[kWarpsM]; }
 std::int64_t warp_n(const Values& v) { return v[kBlockN] / v[kWarpsN]; }
 std::int64_t accumulators(const Values& v) { return warp_m(v) * warp_n(v) / 32; }
 std::int64_t row_bytes(const Values& v, const KernelTraits& t) { return v[kBlockK] * element(t); }
+
+// Elements of a row of a box: those before the row's first as well, of which there may be a piece.
+std::int64_t box_columns(const Values& v, const KernelTraits& t) {
+  return v[kBlockK] + kPiece / element(t);
+}
+// A box has every so many of an operand's rows, which begin alike within a piece.
+std::int64_t rows_apart(std::int32_t align) { return kPiece / align; }
 
 constexpr Constraint kConstraints[] = {
     {"warp_tile_m", "block_m must be a multiple of 16 x warps_m",
@@ -52,11 +66,19 @@ constexpr Constraint kConstraints[] = {
     {"shares", "split_k must divide block_m: a part stores as many rows as any other",
      [](const Values& v, const KernelTraits&) { return v[kBlockM] % v[kSplitK] == 0; },
      reads_of({kBlockM, kSplitK})},
-    {"copies", "a thread copies at most four rows of a stage: (block_m + block_n) / threads",
+    {"copies",
+     "a thread copies at most four rows of a stage, but for boxes: (block_m + block_n) / threads",
      [](const Values& v, const KernelTraits&) {
-       return v[kBlockM] + v[kBlockN] <= 4 * threads_of(v);
+       return v[kBoxes] != 0 || v[kBlockM] + v[kBlockN] <= 4 * threads_of(v);
      },
-     reads_of({kBlockM, kBlockN, kWarpsM, kWarpsN, kWarpsK})},
+     reads_of({kBlockM, kBlockN, kWarpsM, kWarpsN, kWarpsK, kBoxes})},
+    {"boxes", "a box has at most 256 elements of a row, block_k and 16 bytes more, and 256 rows",
+     [](const Values& v, const KernelTraits& t) {
+       const std::int64_t rows =
+           std::max(v[kBlockM] / rows_apart(t.align_a), v[kBlockN] / rows_apart(t.align_b));
+       return v[kBoxes] == 0 || (box_columns(v, t) <= kMostBox && rows <= kMostBox);
+     },
+     reads_of({kBlockM, kBlockN, kBlockK, kBoxes})},
     {"accumulators", "a warp's tiles must leave registers: warp_m x warp_n / 32, at most 128",
      [](const Values& v, const KernelTraits&) { return accumulators(v) <= 128; },
      reads_of({kBlockM, kBlockN, kWarpsM, kWarpsN})},
@@ -74,11 +96,19 @@ struct Layout {
   std::int64_t total() const { return ring_bytes + given_bytes + 8 * barriers; }
 };
 
+// Of a tile's rows of an operand: the classes that boxes have begin on lines.
+std::int64_t operand_bytes(const Values& v, std::int64_t slot, std::int64_t rows,
+                           std::int32_t align) {
+  const std::int64_t classes = v[kBoxes] != 0 ? rows_apart(align) : 1;
+  return classes * ceil_div(rows / classes * slot, kLine) * kLine;
+}
+
 Layout layout_of(const Values& v, const KernelTraits& t) {
   const std::int64_t parts = v[kSplitK];
   Layout l{};
-  l.slot_bytes = row_bytes(v, t) + kLine;
-  l.stage_bytes = (v[kBlockM] + v[kBlockN]) * l.slot_bytes;
+  l.slot_bytes = row_bytes(v, t) + (v[kBoxes] != 0 ? kPiece : kLine);
+  l.stage_bytes = operand_bytes(v, l.slot_bytes, v[kBlockM], t.align_a) +
+                  operand_bytes(v, l.slot_bytes, v[kBlockN], t.align_b);
   l.sums_bytes = std::int64_t{v[kWarpsK]} * v[kBlockM] * (v[kBlockN] + 8) * 4;
   l.ring_bytes = std::max(v[kStages] * l.stage_bytes, l.sums_bytes);
   l.given_bytes = (parts - 1) * (v[kBlockM] / parts) * v[kBlockN] * 4;
@@ -104,7 +134,7 @@ Registers registers_of(const Values& v, const KernelTraits& t) {
   r.step = 4 * tiles_m + 2 * tiles_n;
   r.steps = r.step <= 12 ? 4 : r.step <= 24 ? 2 : 1;
   r.rows = 2 * tiles_m + tiles_n;
-  r.copies = ceil_div(v[kBlockM] + v[kBlockN], threads_of(v));
+  r.copies = v[kBoxes] != 0 ? 1 : ceil_div(v[kBlockM] + v[kBlockN], threads_of(v));
   r.halves = std::min(t.align_a, t.align_b) < 4;
   return r;
 }
@@ -157,8 +187,9 @@ class MmaBulk final : public GemmTwin {
     const Layout l = layout_of(v, traits);
     std::vector<Term> terms = {
         {"pipeline",
-         fmt::format("{} stages x ({} + {}) x ({} x {} + 128) bytes", v[kStages], v[kBlockM],
-                     v[kBlockN], v[kBlockK], element(traits)),
+         fmt::format("{} stages x ({} + {}) x ({} x {} + {}) bytes{}", v[kStages], v[kBlockM],
+                     v[kBlockN], v[kBlockK], element(traits), v[kBoxes] != 0 ? kPiece : kLine,
+                     v[kBoxes] != 0 ? ", each class of rows in lines" : ""),
          v[kStages] * l.stage_bytes},
         {"sums (same bytes)",
          fmt::format("{} x {} x ({} + 8) x 4 bytes", v[kWarpsK], v[kBlockM], v[kBlockN]),
@@ -216,7 +247,38 @@ class MmaBulk final : public GemmTwin {
                                              const KernelTraits& traits) const override {
     const Layout l = layout_of(config.values, traits);
     return {{"SMEM_SLOT_BYTES", std::to_string(l.slot_bytes)},
+            {"SMEM_STAGE_BYTES", std::to_string(l.stage_bytes)},
             {"SMEM_RING_BYTES", std::to_string(l.ring_bytes)}};
+  }
+
+  void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
+                      const SplitShape&, std::uint64_t, LaunchPlan& plan) const override {
+    const Values& v = config.values;
+    if (v[kBoxes] == 0) return put_parameter(args, plan);
+    MmaBulkArgs whole{};
+    whole.gemm = args;
+    put_parameter(whole, plan);
+    const KernelTraits traits = traits_of(problem);
+    const auto put = [&](const void* matrix, std::int64_t rows, std::int64_t leading,
+                         std::int64_t block, std::int32_t align) {
+      const std::int64_t apart = rows_apart(align);
+      for (std::int64_t i = 0; i < apart; ++i) {
+        const std::int64_t first = i < rows ? i : 0;  // of a class without rows nothing is used
+        const std::int64_t bytes = first * leading * element(traits);
+        TensorMap map;
+        map.offset = offsetof(MmaBulkArgs, maps) + plan.map_count * sizeof(TensorMapBytes);
+        map.element = problem.dtype;
+        map.address = reinterpret_cast<std::uint64_t>(matrix) + bytes / kPiece * kPiece;
+        map.inner = bytes % kPiece / element(traits) + problem.k;
+        map.outer = ceil_div(rows - first, apart);
+        map.pitch_bytes = apart * leading * element(traits);
+        map.box_inner = static_cast<std::uint32_t>(box_columns(v, traits));
+        map.box_outer = static_cast<std::uint32_t>(block / apart);
+        plan.maps[plan.map_count++] = map;
+      }
+    };
+    put(args.a, args.m, problem.lda, v[kBlockM], traits.align_a);
+    put(args.b, args.n, problem.ldb, v[kBlockN], traits.align_b);
   }
 
   void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
@@ -248,11 +310,15 @@ class MmaBulk final : public GemmTwin {
       work.load_instructions_per_k_tile = rows * k_bytes / 16 / threads_of(v);
       return;
     }
-    work.load_instructions_per_k_tile = rows / work.warps;
-    // The engine takes 15 clocks for a row, or one for each 27 bytes (measured on an H200): as long
-    // as the L2's port does for these, 64 in a clock.
+    // Clocks of the engine for a row: 15, or one for each 27 bytes; in a box, some 5 and one for
+    // each 35 (measured on an H100). As long as the L2's port takes for these, 64 bytes in a clock.
     constexpr double kPort = 64;
-    work.load_bytes_per_k_tile = kPort * rows * std::max(15.0, k_bytes / 27);
+    const bool boxes = v[kBoxes] != 0;
+    const double of_row = boxes ? 5.5 + (k_bytes + kPiece) / 35 : std::max(15.0, k_bytes / 27);
+    work.load_bytes_per_k_tile = kPort * rows * of_row;
+    const double copies =
+        boxes ? static_cast<double>(rows_apart(traits.align_a) + rows_apart(traits.align_b)) : rows;
+    work.load_instructions_per_k_tile = copies / work.warps;
   }
 };
 

@@ -5,132 +5,14 @@
 // memory (copies that must shift their lines take half as long again). So a row begins where it
 // likes, and fragments are read there, word by word. A block's k tiles travel through a ring of
 // `stages`, which a block with few of them fills but once. Rows that are all of k and lie close to
-// each other come as one run, by cp.async.
+// each other come as one run, by cp.async. With `boxes` rows come by tensor maps, all that begin
+// alike at once.
 //
 // Where k is split, the parts of a tile are the blocks of a cluster: each gives the others what it
 // has of their rows, and stores the sum of its own.
 //
 // In the order of the text: mma_instruction.cuh, split.cuh, hopper.cuh, mma_bulk_tile.cuh,
-// mma_bulk_load.cuh, mma_bulk_store.cuh and this file.
-
-// The words of a lane for one step along k, as the instruction has them.
-struct Fragments {
-  u32 a[kTilesM][4];
-  u32 b[kTilesN][2];
-};
-
-// A lane's next words, of which the first begins at `address` of shared memory, on kAlign bytes.
-template <int kAlign, int kWords>
-__device__ __forceinline__ void read_words(u32 (&w)[kWords], u32 address) {
-  if constexpr (kLanesHavePieces && kAlign >= 16 && kWords % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kWords; i += 4) {
-      asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n"
-                   : "=r"(w[i]), "=r"(w[i + 1]), "=r"(w[i + 2]), "=r"(w[i + 3])
-                   : "r"(address + i * 4));
-    }
-  } else if constexpr (kLanesHavePieces && kAlign >= 8) {
-#pragma unroll
-    for (int i = 0; i < kWords; i += 2) {
-      asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];\n"
-                   : "=r"(w[i]), "=r"(w[i + 1])
-                   : "r"(address + i * 4));
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-      asm volatile("ld.shared.u32 %0, [%1];\n" : "=r"(w[i]) : "r"(address + i * kWordStride));
-    }
-  }
-}
-
-// The same where they begin on 2 bytes: each is made of two.
-template <int kWords>
-__device__ __forceinline__ void read_halves(u32 (&w)[kWords], u32 address) {
-  u32 whole[kWords + 1];
-  read_words<4>(whole, address & ~3);
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) {
-    w[i] = __funnelshift_r(whole[i], whole[i + 1], address << 3);  // by bits 0..4 of that: 0 or 16
-  }
-}
-
-// Steps whose fragments are asked for together: as many as registers are free for.
-constexpr int kStepRegisters = 4 * kTilesM + 2 * kTilesN;
-constexpr int kGroup = kStepRegisters <= 12 ? 4 : kStepRegisters <= 24 ? 2 : 1;
-
-// Where a lane's fragments begin: of each group of 8 rows or columns its own row's word.
-class FragmentReader {
- public:
-  FragmentReader() = default;
-  __device__ __forceinline__ FragmentReader(const SharedMemory& shared, const GemmArgs& args,
-                                            const TilePlace& tile, bool in_runs) {
-    const WarpPlace place;
-    const u32 ring = shared_address(&shared) + lane() % 4 * kLaneStride;
-#pragma unroll
-    for (int i = 0; i < 2 * kTilesM; ++i) {
-      const int row = row_of_group<kClassesA>(place.group_m + i, lane() / 4);
-      a_[i] = ring + place_in_stage(args.a, tile.row, row, args.lda, in_runs);
-    }
-#pragma unroll
-    for (int j = 0; j < kTilesN; ++j) {
-      const int col = row_of_group<kClassesB>(place.group_n + j, lane() / 4);
-      b_[j] =
-          ring + BLOCK_M * kSlotBytes + place_in_stage(args.b, tile.col, col, args.ldb, in_runs);
-    }
-  }
-
-  // Of kGroup steps, the lane's words of which begin `offset` bytes behind its first in the ring.
-  __device__ __forceinline__ void read(Fragments (&f)[kGroup], u32 offset) const {
-#pragma unroll
-    for (int i = 0; i < 2 * kTilesM; ++i) {
-      u32 w[2 * kGroup];
-      read_row<ALIGN_A>(w, a_[i] + offset);
-#pragma unroll
-      for (int j = 0; j < 2 * kGroup; ++j) f[j / 2].a[i / 2][i % 2 + j % 2 * 2] = w[j];
-    }
-#pragma unroll
-    for (int i = 0; i < kTilesN; ++i) {
-      u32 w[2 * kGroup];
-      read_row<ALIGN_B>(w, b_[i] + offset);
-#pragma unroll
-      for (int j = 0; j < 2 * kGroup; ++j) f[j / 2].b[i][j % 2] = w[j];
-    }
-  }
-
- private:
-  template <int kAlign, int kWords>
-  static __device__ __forceinline__ void read_row(u32 (&w)[kWords], u32 address) {
-    if constexpr (kAlign < 4) {
-      read_halves(w, address);
-    } else {
-      read_words<kAlign>(w, address);
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) w[i] = round_tf32(w[i]);
-    }
-  }
-
-  u32 a_[2 * kTilesM];
-  u32 b_[kTilesN];
-};
-
-// Takes out what lies behind the rows' end, `valid` elements behind the lane's first.
-__device__ __forceinline__ void cut(Fragments (&f)[kGroup], int valid) {
-  constexpr int kPerWord = 4 / kElementBytes;
-#pragma unroll
-  for (int word = 0; word < 2 * kGroup; ++word) {
-    const int left = valid - word * kWordStride / kElementBytes;
-    const u32 keep = left >= kPerWord ? ~0u : left == 1 ? 0xffff : 0;
-    Fragments& step = f[word / 2];
-#pragma unroll
-    for (int i = 0; i < kTilesM; ++i) {
-      step.a[i][word % 2 * 2] &= keep;
-      step.a[i][word % 2 * 2 + 1] &= keep;
-    }
-#pragma unroll
-    for (int j = 0; j < kTilesN; ++j) step.b[j][word % 2] &= keep;
-  }
-}
+// mma_bulk_load.cuh, mma_bulk_boxes.cuh, mma_bulk_fragments.cuh, mma_bulk_store.cuh and this file.
 
 // Neighbouring steps add to sums of their own where a warp has so few tiles that an instruction
 // would wait for the one before it.
@@ -168,11 +50,23 @@ __device__ __forceinline__ void accumulate(Accumulators (&acc)[kChains],
   }
 }
 
+#if BOXES
+typedef MmaBulkArgs KernelArgs;
+typedef BoxCopies Copies;
+constexpr int kArrivals = kBoxes;
+__device__ __forceinline__ const GemmArgs& gemm_args(const MmaBulkArgs& args) { return args.gemm; }
+#else
+typedef GemmArgs KernelArgs;
+typedef RowCopies Copies;
+constexpr int kArrivals = kSlots;
+__device__ __forceinline__ const GemmArgs& gemm_args(const GemmArgs& args) { return args; }
+#endif
+
 // By all threads. The other blocks of the cluster may use them behind cluster_wait().
 __device__ __forceinline__ void set_up_barriers(SharedMemory& shared) {
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&shared.full[s]), kSlots);
+    for (int s = 0; s < STAGES; ++s) barrier_init(shared_address(&shared.full[s]), kArrivals);
 #if SPLIT_K > 1
     barrier_init(shared_address(&shared.landed), 1);
 #endif
@@ -186,7 +80,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #if SPLIT_K > 1
     __cluster_dims__(SPLIT_K, 1, 1)
 #endif
-        gemm_mma_bulk(const __grid_constant__ GemmArgs args) {
+        gemm_mma_bulk(const __grid_constant__ KernelArgs whole) {
+  const GemmArgs& args = gemm_args(whole);
   extern __shared__ __align__(128) u8 smem[];
   SharedMemory& shared = *reinterpret_cast<SharedMemory*>(smem);
   const u32 tiles = u32(args.tiles_m) * u32(args.tiles_n);
@@ -203,11 +98,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
   u32 round = 0;  // tiles of C
   for (;; ++round) {
     const TilePlace tile(tile_of(id, args));
-    RowCopies copies;
+    Copies copies;
     if (in_runs) {  // they need no barrier, and so are asked for before all else
       if (range.count > 0) start_runs(shared, args, tile, turn % STAGES);
     } else {
-      copies = RowCopies(args, tile, range.first);
+      copies = Copies(whole, tile, range.first);
     }
     if (round == 0) set_up_barriers(shared);
     Accumulators acc[kChains] = {};

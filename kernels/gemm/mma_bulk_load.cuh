@@ -88,7 +88,7 @@ class RowCopies {
 // as another, gaps and all, by cp.async: threads that ask for neighbouring pieces are faster at
 // that than the engine, which takes its time for each row.
 __device__ __forceinline__ bool rows_are_runs(const GemmArgs& args) {
-  return args.k <= BLOCK_K && args.lda * kElementBytes <= kSlotBytes &&
+  return !BOXES && args.k <= BLOCK_K && args.lda * kElementBytes <= kSlotBytes &&
          args.ldb * kElementBytes <= kSlotBytes;
 }
 
@@ -153,8 +153,7 @@ __device__ __forceinline__ void start_runs(SharedMemory& shared, const GemmArgs&
   u8* target = shared.ring.stages[stage];
   const RunCopy<BLOCK_M> a(target, args.a, tile.row, args.m, args.lda, args.k);
   a.ask();
-  const RunCopy<BLOCK_N> b(target + BLOCK_M * kSlotBytes, args.b, tile.col, args.n, args.ldb,
-                           args.k);
+  const RunCopy<BLOCK_N> b(target + kOperandBytesA, args.b, tile.col, args.n, args.ldb, args.k);
   b.ask();
   cp_async_commit();
   a.copy_end();

@@ -1,8 +1,8 @@
 // What lies in the shared memory of the mma_bulk kernel, and which rows a warp's fragments are of.
 //
 // Constants of the host twin beside those of common.cuh: BLOCK_M, BLOCK_N, BLOCK_K, STAGES,
-// WARPS_M, WARPS_N, WARPS_K, SPLIT_K, THREADS, MIN_BLOCKS, and the shared-memory layout
-// SMEM_SLOT_BYTES, SMEM_RING_BYTES, SMEM_BYTES.
+// WARPS_M, WARPS_N, WARPS_K, SPLIT_K, BOXES, THREADS, MIN_BLOCKS, and the shared-memory layout
+// SMEM_SLOT_BYTES, SMEM_STAGE_BYTES, SMEM_RING_BYTES, SMEM_BYTES.
 
 constexpr int kWarps = WARPS_M * WARPS_N * WARPS_K;
 constexpr int kWarpM = BLOCK_M / WARPS_M;
@@ -30,9 +30,18 @@ static_assert(BLOCK_K * kElementBytes % kChunkBytes == 0,
               "a row begins alike in each of its k tiles");
 
 // A row of a tile lies in a slot: from where a line begins, so that it fits wherever in one its
-// first byte is. Rows of A, then of B.
+// first byte is, or, in boxes, from where a piece of 16 bytes does. Rows of A, then of B.
 constexpr int kSlots = BLOCK_M + BLOCK_N;
-constexpr int kSlotBytes = BLOCK_K * kElementBytes + 128;
+constexpr int kSlotBytes = BLOCK_K * kElementBytes + (BOXES ? 16 : 128);
+
+// Boxes have a row in so many each, which are a class of rows; classes begin on lines.
+constexpr int kRowsApartA = BOXES ? 16 / ALIGN_A : 1;
+constexpr int kRowsApartB = BOXES ? 16 / ALIGN_B : 1;
+constexpr int kBoxes = kRowsApartA + kRowsApartB;
+constexpr int kClassBytesA = (BLOCK_M / kRowsApartA * kSlotBytes + 127) / 128 * 128;
+constexpr int kClassBytesB = (BLOCK_N / kRowsApartB * kSlotBytes + 127) / 128 * 128;
+constexpr int kOperandBytesA = kRowsApartA * kClassBytesA;
+constexpr int kStageBytes = kOperandBytesA + kRowsApartB * kClassBytesB;
 
 // The eight rows of a group, which a warp reads at once, follow each other at a distance of so
 // many, and a block's rows are taken apart into as many classes: two where rows begin on 2 bytes,
@@ -77,7 +86,7 @@ static_assert(kShareRows * SPLIT_K == BLOCK_M, "parts have as many rows each");
 
 struct SharedMemory {
   union {
-    u8 stages[STAGES][kSlots * kSlotBytes];
+    u8 stages[STAGES][kStageBytes];
     float sums[WARPS_K][BLOCK_M][kSumPitch];
   } ring;
 #if SPLIT_K > 1
@@ -90,6 +99,7 @@ struct SharedMemory {
 };
 
 static_assert(kSlotBytes == SMEM_SLOT_BYTES, "slot");
+static_assert(kStageBytes == SMEM_STAGE_BYTES, "stage");
 static_assert(sizeof(SharedMemory::ring) == SMEM_RING_BYTES, "ring");
 static_assert(sizeof(SharedMemory) == SMEM_BYTES, "shared memory");
 
@@ -110,10 +120,17 @@ __device__ __forceinline__ u32 phase(const void* matrix, int row, i64 leading) {
   return (u32(u64(matrix)) + u32(row) * u32(leading) * kElementBytes) & 127;
 }
 
-// Where the `row`-th of a tile's rows begins in its operand's part of a stage: in a slot, or behind
-// those before it in a run (rows_are_runs).
+// Where the `row`-th of a tile's rows begins in its operand's part of a stage: in a slot, that of
+// its class where each `kRowsApart`-th row is of one, or behind those before it in a run
+// (rows_are_runs).
+template <int kRowsApart, int kClassBytes>
 __device__ __forceinline__ u32 place_in_stage(const void* matrix, int first, int row, i64 leading,
                                               bool in_run) {
+  if constexpr (BOXES) {
+    const u32 of_class = u32(row) % kRowsApart;
+    return of_class * kClassBytes + u32(row) / kRowsApart * kSlotBytes +
+           (of_class * u32(leading) * kElementBytes & 15);
+  }
   if (in_run) return phase(matrix, first, leading) + u32(row) * u32(leading) * kElementBytes;
   return u32(row) * kSlotBytes + phase(matrix, first + row, leading);
 }

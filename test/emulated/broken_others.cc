@@ -18,6 +18,9 @@ const std::string kGemv =
 const std::string kGemvTiles =
     "gemv:block_m=16,block_n=16,block_k=128,stages=1,warps_n=1,warps_k=4,min_blocks=1,raster=0,"
     "swizzle=1";
+const std::string kGemvLanes =
+    "gemv:block_m=2,block_n=4,block_k=512,stages=1,warps_n=1,warps_k=2,lanes_k=32,min_blocks=1,"
+    "raster=0,swizzle=1";
 const std::string kSimt =
     "simt:block_m=64,block_n=64,block_k=16,stages=3,thread_m=4,thread_n=4,min_blocks=1,raster=0,"
     "swizzle=1";
@@ -143,6 +146,15 @@ std::vector<Broken> broken_others() {
        200,
        0,
        {"  args.m -= row;\n", ""},
+       ""},
+      {"gemv: lanes share out too little of what steps leave",
+       kGemvLanes,
+       bf16,
+       2,
+       36,
+       1401,
+       0,
+       {"         k += WARPS_K * LANES_K) {", "         k += THREADS * LANES_K) {"},
        ""},
       {"simt: tiles are read before they are there",
        kSimt,

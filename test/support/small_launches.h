@@ -114,6 +114,11 @@ inline const std::vector<SmallLaunch>& small_launches() {
        "1" +
            order,
        5},
+      {bf16, 100, 69, 321,
+       "mma_bulk:block_m=32,block_n=32,block_k=64,stages=2,warps_m=1,warps_n=2,warps_k=2,split_k="
+       "1,boxes=1" +
+           order,
+       5},
       {fp32, 100, 68, 160,
        "mma:block_m=32,block_n=32,block_k=32,stages=3,warps_m=2,warps_n=2,split_k=1" + order},
       {fp32, 100, 68, 160,
@@ -126,7 +131,7 @@ inline const std::vector<SmallLaunch>& small_launches() {
       {bf16, 3, 35, 1100,
        "gemv:block_m=4,block_n=2,block_k=512,stages=2,warps_n=1,warps_k=2,lanes_k=32,min_blocks=1" +
            order},
-      {bf16, 2, 35, 1311,  // rows on 2 bytes: chunks in eight places, a rest that lanes share
+      {bf16, 2, 35, 1401,  // rows on 2 bytes: chunks in eight places, a rest that lanes share
        "gemv:block_m=2,block_n=2,block_k=512,stages=1,warps_n=1,warps_k=2,lanes_k=32,min_blocks=1" +
            order},
   };

@@ -71,6 +71,48 @@ TEST_CASE("mma_bulk's structure: whole instructions, whole lines, equal shares, 
   CHECK(broken("block_m=128,block_n=128,warps_m=1,warps_n=2,warps_k=2") == "accumulators");
 }
 
+TEST_CASE("mma_bulk's boxes have the rows that begin alike, and no others") {
+  const std::string tile =
+      "mma_bulk:block_m=32,block_n=64,block_k=192,stages=2,warps_m=1,warps_n=2,warps_k=4,boxes=1";
+  Problem problem = test::gemm(100, 512, 1523);
+  problem.ldb = 1524;
+  problem = checked(problem).value();
+  const Config config = config_of(tile);
+  // 8 classes of 4 rows of A, 2 of 32 of B, in whole lines.
+  const std::int64_t row = 192 * 2 + 16;
+  const Resources r = config.kernel->resources(config, problem, device_with(Feature::tma), 0);
+  CHECK(r.smem_bytes == 2 * (8 * ((4 * row + 127) / 128 * 128) + 2 * 32 * row) + 2 * 8);
+
+  DevicePointers at;
+  at.a = 1 << 20;
+  at.b = 1 << 21;
+  const LaunchPlan plan =
+      config.kernel->launch_plan(config, problem, device_with(Feature::tma), at, 0);
+  CHECK(plan.params_size == sizeof(GemmArgs) + 16 * 128);
+  REQUIRE(plan.map_count == 8 + 2);
+  for (std::size_t i = 0; i < plan.map_count; ++i) {
+    const bool of_a = i < 8;
+    const std::int64_t of_class = static_cast<std::int64_t>(of_a ? i : i - 8);
+    const std::int64_t first = of_class * (of_a ? 1523 : 1524) * 2;  // bytes
+    const TensorMap& map = plan.maps[i];
+    CHECK(map.offset == sizeof(GemmArgs) + i * 128);
+    CHECK(map.address == (of_a ? at.a : at.b) + static_cast<std::uint64_t>(first / 16 * 16));
+    CHECK(map.inner == first % 16 / 2 + 1523);
+    CHECK(map.outer == (of_a ? (100 - of_class + 7) / 8 : 256));
+    CHECK(map.pitch_bytes == (of_a ? 8 * 1523 * 2 : 2 * 1524 * 2));
+    CHECK((map.box_inner == 192 + 8 && map.box_outer == (of_a ? 4 : 32)));
+    CHECK(map.swizzle_bytes == 0);
+  }
+  // A class that has no row is not another's.
+  const Problem few = test::gemm(3, 512, 1523);
+  CHECK(config.kernel->launch_plan(config, few, device_with(Feature::tma), at, 0).maps[5].address ==
+        at.a);
+
+  CHECK(broken("block_k=192,boxes=1").empty());
+  CHECK(broken("block_k=256,boxes=1") == "boxes");
+  CHECK(broken("block_k=224,boxes=1", DType::tf32).empty());
+}
+
 TEST_CASE("mma_bulk's parts of k are a cluster, which needs no workspace") {
   const Problem problem = test::gemm(100, 512, 1524, DType::bf16, Layout::tn);
   const DeviceSpec device = device_with(Feature::tma);
