@@ -96,11 +96,11 @@ struct Layout {
   std::int64_t total() const { return ring_bytes + given_bytes + 8 * barriers; }
 };
 
-// Of a tile's rows of an operand: the classes that boxes have begin on lines.
+// Of a tile's rows of an operand. Boxes begin on lines.
 std::int64_t operand_bytes(const Values& v, std::int64_t slot, std::int64_t rows,
                            std::int32_t align) {
-  const std::int64_t classes = v[kBoxes] != 0 ? rows_apart(align) : 1;
-  return classes * ceil_div(rows / classes * slot, kLine) * kLine;
+  const std::int64_t boxes = v[kBoxes] != 0 ? rows_apart(align) : 1;
+  return boxes * ceil_div(rows / boxes * slot, kLine) * kLine;
 }
 
 Layout layout_of(const Values& v, const KernelTraits& t) {
@@ -189,7 +189,7 @@ class MmaBulk final : public GemmTwin {
         {"pipeline",
          fmt::format("{} stages x ({} + {}) x ({} x {} + {}) bytes{}", v[kStages], v[kBlockM],
                      v[kBlockN], v[kBlockK], element(traits), v[kBoxes] != 0 ? kPiece : kLine,
-                     v[kBoxes] != 0 ? ", each class of rows in lines" : ""),
+                     v[kBoxes] != 0 ? ", each box in lines" : ""),
          v[kStages] * l.stage_bytes},
         {"sums (same bytes)",
          fmt::format("{} x {} x ({} + 8) x 4 bytes", v[kWarpsK], v[kBlockM], v[kBlockN]),
@@ -263,7 +263,7 @@ class MmaBulk final : public GemmTwin {
                          std::int64_t block, std::int32_t align) {
       const std::int64_t apart = rows_apart(align);
       for (std::int64_t i = 0; i < apart; ++i) {
-        const std::int64_t first = i < rows ? i : 0;  // of a class without rows nothing is used
+        const std::int64_t first = i < rows ? i : 0;  // of a box without rows nothing is used
         const std::int64_t bytes = first * leading * element(traits);
         TensorMap map;
         map.offset = offsetof(MmaBulkArgs, maps) + plan.map_count * sizeof(TensorMapBytes);
@@ -306,14 +306,15 @@ class MmaBulk final : public GemmTwin {
     work.store_bytes_per_tile += static_cast<double>(work.cluster_k * v[kWarpsK] * 4) *
                                  static_cast<double>(v[kBlockM] * v[kBlockN]);
     const double rows = static_cast<double>(v[kBlockM] + v[kBlockN]);
-    if (work.k_tiles == 1) {  // presumably rows come as runs
+    const bool boxes = v[kBoxes] != 0;
+    if (work.k_tiles == 1 && !boxes) {  // presumably rows come as runs
       work.load_instructions_per_k_tile = rows * k_bytes / 16 / threads_of(v);
       return;
     }
-    // Clocks of the engine for a row: 15, or one for each 27 bytes; in a box, some 5 and one for
-    // each 35 (measured on an H100). As long as the L2's port takes for these, 64 bytes in a clock.
+    // Clocks of the engine for a row: 15, or one for each 27 bytes (measured on an H200); in a box,
+    // some 5 and one for each 35 (on an H100). As bytes that the L2's port, 64 in a clock, takes as
+    // long for.
     constexpr double kPort = 64;
-    const bool boxes = v[kBoxes] != 0;
     const double of_row = boxes ? 5.5 + (k_bytes + kPiece) / 35 : std::max(15.0, k_bytes / 27);
     work.load_bytes_per_k_tile = kPort * rows * of_row;
     const double copies =

@@ -2,8 +2,8 @@
 //
 // Every eighth row of 16-bit elements (every 16 / align-th) begins at the same place within 16
 // bytes, and these rows are a multiple of 16 bytes apart: the copy engine loads them as a matrix of
-// their own, which begins with the piece of 16 bytes in which its first row does. So a tile's rows
-// come class by class, one box each, with as much before a row's first element as its class has.
+// their own, which begins with the piece of 16 bytes in which its first row does. So a tile comes
+// in so many boxes, of which each has all its rows behind as many elements of the rows before.
 
 #if BOXES
 class BoxCopies {
@@ -14,7 +14,7 @@ class BoxCopies {
     const bool of_a = box < kRowsApartA;
     const int at = of_a ? box : box - kRowsApartA;
     map_ = box < kBoxes ? &args.maps[box] : nullptr;
-    place_ = of_a ? at * kClassBytesA : kOperandBytesA + at * kClassBytesB;
+    place_ = of_a ? at * kBoxBytesA : kOperandBytesA + at * kBoxBytesB;
     bytes_ = of_a ? BLOCK_M / kRowsApartA * kSlotBytes : BLOCK_N / kRowsApartB * kSlotBytes;
     outer_ = of_a ? tile.row / kRowsApartA : tile.col / kRowsApartB;
     first_ = first;

@@ -57,14 +57,14 @@ class FragmentReader {
 #pragma unroll
     for (int i = 0; i < 2 * kTilesM; ++i) {
       const int row = row_of_group<kClassesA>(place.group_m + i, lane() / 4);
-      a_[i] = ring + place_in_stage<kRowsApartA, kClassBytesA>(args.a, tile.row, row, args.lda,
-                                                               in_runs);
+      a_[i] =
+          ring + place_in_stage<kRowsApartA, kBoxBytesA>(args.a, tile.row, row, args.lda, in_runs);
     }
 #pragma unroll
     for (int j = 0; j < kTilesN; ++j) {
       const int col = row_of_group<kClassesB>(place.group_n + j, lane() / 4);
       b_[j] = ring + kOperandBytesA +
-              place_in_stage<kRowsApartB, kClassBytesB>(args.b, tile.col, col, args.ldb, in_runs);
+              place_in_stage<kRowsApartB, kBoxBytesB>(args.b, tile.col, col, args.ldb, in_runs);
     }
   }
 

@@ -34,14 +34,14 @@ static_assert(BLOCK_K * kElementBytes % kChunkBytes == 0,
 constexpr int kSlots = BLOCK_M + BLOCK_N;
 constexpr int kSlotBytes = BLOCK_K * kElementBytes + (BOXES ? 16 : 128);
 
-// Boxes have a row in so many each, which are a class of rows; classes begin on lines.
+// A box has a row in so many, and begins on a line.
 constexpr int kRowsApartA = BOXES ? 16 / ALIGN_A : 1;
 constexpr int kRowsApartB = BOXES ? 16 / ALIGN_B : 1;
 constexpr int kBoxes = kRowsApartA + kRowsApartB;
-constexpr int kClassBytesA = (BLOCK_M / kRowsApartA * kSlotBytes + 127) / 128 * 128;
-constexpr int kClassBytesB = (BLOCK_N / kRowsApartB * kSlotBytes + 127) / 128 * 128;
-constexpr int kOperandBytesA = kRowsApartA * kClassBytesA;
-constexpr int kStageBytes = kOperandBytesA + kRowsApartB * kClassBytesB;
+constexpr int kBoxBytesA = (BLOCK_M / kRowsApartA * kSlotBytes + 127) / 128 * 128;
+constexpr int kBoxBytesB = (BLOCK_N / kRowsApartB * kSlotBytes + 127) / 128 * 128;
+constexpr int kOperandBytesA = kRowsApartA * kBoxBytesA;
+constexpr int kStageBytes = kOperandBytesA + kRowsApartB * kBoxBytesB;
 
 // The eight rows of a group, which a warp reads at once, follow each other at a distance of so
 // many, and a block's rows are taken apart into as many classes: two where rows begin on 2 bytes,
@@ -120,16 +120,15 @@ __device__ __forceinline__ u32 phase(const void* matrix, int row, i64 leading) {
   return (u32(u64(matrix)) + u32(row) * u32(leading) * kElementBytes) & 127;
 }
 
-// Where the `row`-th of a tile's rows begins in its operand's part of a stage: in a slot, that of
-// its class where each `kRowsApart`-th row is of one, or behind those before it in a run
-// (rows_are_runs).
-template <int kRowsApart, int kClassBytes>
+// Where the `row`-th of a tile's rows begins in its operand's part of a stage: in a slot, among
+// those of its box where there are such, or behind the rows before it in a run (rows_are_runs).
+template <int kRowsApart, int kBoxBytes>
 __device__ __forceinline__ u32 place_in_stage(const void* matrix, int first, int row, i64 leading,
                                               bool in_run) {
   if constexpr (BOXES) {
-    const u32 of_class = u32(row) % kRowsApart;
-    return of_class * kClassBytes + u32(row) / kRowsApart * kSlotBytes +
-           (of_class * u32(leading) * kElementBytes & 15);
+    const u32 box = u32(row) % kRowsApart;
+    return box * kBoxBytes + u32(row) / kRowsApart * kSlotBytes +
+           (box * u32(leading) * kElementBytes & 15);
   }
   if (in_run) return phase(matrix, first, leading) + u32(row) * u32(leading) * kElementBytes;
   return u32(row) * kSlotBytes + phase(matrix, first + row, leading);

@@ -13,7 +13,7 @@ const std::string kBulk =
 std::vector<Broken> broken_mma_bulk() {
   using enum DType;
   return {
-      {"boxes begin where a tile's first row would without classes",
+      {"boxes begin at a row of the matrix, not of those that they have",
        kBulk + "split_k=1,boxes=1",
        bf16,
        100,

@@ -78,7 +78,7 @@ TEST_CASE("mma_bulk's boxes have the rows that begin alike, and no others") {
   problem.ldb = 1524;
   problem = checked(problem).value();
   const Config config = config_of(tile);
-  // 8 classes of 4 rows of A, 2 of 32 of B, in whole lines.
+  // 8 boxes of 4 rows of A, 2 of 32 of B, in whole lines.
   const std::int64_t row = 192 * 2 + 16;
   const Resources r = config.kernel->resources(config, problem, device_with(Feature::tma), 0);
   CHECK(r.smem_bytes == 2 * (8 * ((4 * row + 127) / 128 * 128) + 2 * 32 * row) + 2 * 8);
@@ -92,18 +92,18 @@ TEST_CASE("mma_bulk's boxes have the rows that begin alike, and no others") {
   REQUIRE(plan.map_count == 8 + 2);
   for (std::size_t i = 0; i < plan.map_count; ++i) {
     const bool of_a = i < 8;
-    const std::int64_t of_class = static_cast<std::int64_t>(of_a ? i : i - 8);
-    const std::int64_t first = of_class * (of_a ? 1523 : 1524) * 2;  // bytes
+    const std::int64_t of_box = static_cast<std::int64_t>(of_a ? i : i - 8);
+    const std::int64_t first = of_box * (of_a ? 1523 : 1524) * 2;  // bytes
     const TensorMap& map = plan.maps[i];
     CHECK(map.offset == sizeof(GemmArgs) + i * 128);
     CHECK(map.address == (of_a ? at.a : at.b) + static_cast<std::uint64_t>(first / 16 * 16));
     CHECK(map.inner == first % 16 / 2 + 1523);
-    CHECK(map.outer == (of_a ? (100 - of_class + 7) / 8 : 256));
+    CHECK(map.outer == (of_a ? (100 - of_box + 7) / 8 : 256));
     CHECK(map.pitch_bytes == (of_a ? 8 * 1523 * 2 : 2 * 1524 * 2));
     CHECK((map.box_inner == 192 + 8 && map.box_outer == (of_a ? 4 : 32)));
     CHECK(map.swizzle_bytes == 0);
   }
-  // A class that has no row is not another's.
+  // A box without rows has a map all the same, of what there is.
   const Problem few = test::gemm(3, 512, 1523);
   CHECK(config.kernel->launch_plan(config, few, device_with(Feature::tma), at, 0).maps[5].address ==
         at.a);
