@@ -58,7 +58,7 @@ PackArgs pack(const Problem& given, const Problem& lies, std::uint64_t workspace
               std::int64_t sums_bytes, GemmArgs& args) {
   PackArgs pack{};
   std::uint64_t to = workspace + kWorkspaceMarkBytes;
-  pack.mark = reinterpret_cast<unsigned*>(workspace) + kTileMarks;
+  pack.mark = reinterpret_cast<unsigned*>(workspace + kTileMarks * sizeof(unsigned));
   to += static_cast<std::uint64_t>(sums_bytes);
   const auto copy = [&](const void*& address, std::int64_t leading, std::int64_t pitch,
                         const Rows& rows, PackedOperand& operand) {
