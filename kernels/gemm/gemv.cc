@@ -105,8 +105,7 @@ constexpr Constraint kConstraints[] = {
      }},
     {"row_pieces",
      "where B is contiguous along n, a thread's columns (block_n x lanes_k / 32 / warps_n) must be "
-     "2, "
-     "4, 8 or 16 bytes, 4 at least on tensor cores",
+     "2, 4, 8 or 16 bytes, 4 at least on tensor cores",
      [](const Values& v, const KernelTraits& t) {
        if (b_is_k_major(t.layout)) return true;
        const std::int32_t bytes = thread_row_bytes(v, t);

@@ -23,7 +23,7 @@ struct GemvMap {
   bool k_major;  // columns are contiguous along k; else rows of k along n
   int warps_n;
   int warps_k;
-  int lanes_k;  // a power of two; 4 at least where columns are contiguous along k
+  int lanes_k;  // a power of two: 4 at least where columns are contiguous along k, else at most
   int tiles;    // of 32 / lanes_k columns, per warp
   int depth;    // chunks of each of its columns that a thread loads per pass over block_k
   int pieces;   // that a chunk is read in, or else each of its rows of `tiles` columns
