@@ -193,6 +193,7 @@ DType default_out_dtype(DType dtype) { return dtype == DType::tf32 ? DType::fp32
 
 bool a_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::tt; }
 bool b_is_k_major(Layout layout) { return layout == Layout::tn || layout == Layout::nn; }
+Layout transposed(Layout layout) { return layout_of(b_is_k_major(layout), a_is_k_major(layout)); }
 
 Served served(const Problem& p) {
   Served lie{p.layout, p.lda, p.ldb, p.ldc};

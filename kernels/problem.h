@@ -45,6 +45,8 @@ DType default_out_dtype(DType dtype);
 // True when k is the contiguous direction of the operand.
 bool a_is_k_major(Layout layout);
 bool b_is_k_major(Layout layout);
+// Of the product's transpose, whose A is B's transpose: tt and nn change places.
+Layout transposed(Layout layout);
 
 // Whether C = activation(A * B) .* (A * Up): two matrices of weights, and no alpha or beta.
 bool is_gated(const Problem& problem);

@@ -142,11 +142,11 @@ double mma_sync_rate(const DeviceSpec& device) {
   return newer ? 0.62 : 1.0;
 }
 
-// Operands that are contiguous along k are so as well where they are exchanged.
 Problem GemmTwin::product_of(Problem problem) const {
   if (!transposes()) return problem;
   std::swap(problem.m, problem.n);
   std::swap(problem.lda, problem.ldb);
+  problem.layout = transposed(problem.layout);
   return problem;
 }
 
@@ -159,7 +159,7 @@ std::int64_t GemmTwin::sums_bytes(const Config& config, const Problem& problem) 
 
 Resources GemmTwin::resources(const Config& config, const Problem& asked, const DeviceSpec& device,
                               int max_sms) const {
-  const BlockNeeds block = needs(config, traits_of(asked));
+  const BlockNeeds block = needs(config, product_of(traits_of(asked)));
   const Problem problem = product_of(asked);
   const ClusterShape shape = cluster(config);
   Resources r;
@@ -197,7 +197,7 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
 LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
                                  const DeviceSpec& device, const DevicePointers& pointers,
                                  int max_sms) const {
-  const BlockNeeds block = needs(config, traits_of(asked));
+  const BlockNeeds block = needs(config, product_of(traits_of(asked)));
   const Problem problem = product_of(as_served(asked));
   const ClusterShape shape = cluster(config);
   const Tiles tiles = tiles_of(config, shape, problem);
@@ -253,8 +253,9 @@ void GemmTwin::fill_parameter(const Config&, const Problem&, const GemmArgs& arg
   put_parameter(args, plan);
 }
 
-std::vector<Definition> GemmTwin::definitions(const Config& config, const KernelTraits& traits,
+std::vector<Definition> GemmTwin::definitions(const Config& config, const KernelTraits& asked,
                                               const DeviceSpec&) const {
+  const KernelTraits traits = product_of(asked);
   std::vector<Definition> list;
   auto define = [&list](std::string name, std::int64_t value) {
     list.emplace_back(std::move(name), std::to_string(value));
@@ -309,7 +310,7 @@ void GemmTwin::canonical(const Config& code, const Problem& asked,
 }
 
 Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec& device) const {
-  const KernelTraits traits = traits_of(asked);
+  const KernelTraits traits = product_of(traits_of(asked));
   const Problem problem = product_of(asked);
   const double element = storage_bytes(problem.dtype);
   const double out = storage_bytes(problem.out_dtype);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/gemm/args.h"
@@ -41,6 +42,13 @@ inline bool has_aligned_rows(const KernelTraits& traits) {
 // Why a kernel has nothing to do that serves other rows than those; empty where it has.
 inline std::string no_unaligned_rows(const KernelTraits& traits) {
   return has_aligned_rows(traits) ? "is for rows of A or B that do not start on 16 bytes" : "";
+}
+
+// Of a product's transpose, whose operands are exchanged.
+inline KernelTraits transposed(KernelTraits traits) {
+  traits.layout = autotune::transposed(traits.layout);
+  std::swap(traits.align_a, traits.align_b);
+  return traits;
 }
 
 // Empty where mma.sync multiplies this type on the device, else why not.
@@ -96,10 +104,14 @@ class GemmTwin : public HostTwin {
                  std::span<TileOrder> orders) const final;
 
  protected:
-  // The product whose tiles these are: `problem`, or its transpose.
+  // The product whose tiles these are: `problem`, or its transpose. What is called with traits or a
+  // problem below is called with the product's, but for those which say so.
   Problem product_of(Problem problem) const;
+  KernelTraits product_of(const KernelTraits& traits) const {
+    return transposes() ? transposed(traits) : traits;
+  }
   virtual BlockNeeds needs(const Config& config, const KernelTraits& traits) const = 0;
-  // Rows of C that the config serves at most; 0: any number.
+  // Rows of C that the config serves at most; 0: any number. `problem` is as asked.
   virtual std::int64_t served_rows(const Config&, const Problem&) const { return 0; }
   virtual ClusterShape cluster(const Config&) const { return {}; }
   // True where tiles are of C's transpose, which B's transpose and A's make: its rows are columns
@@ -125,7 +137,7 @@ class GemmTwin : public HostTwin {
   virtual void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
                          Work& work) const = 0;
   // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it. `problem`
-  // is as it is served.
+  // is of the one that is served.
   virtual void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
                               const SplitShape& split, std::uint64_t workspace,
                               LaunchPlan& plan) const;

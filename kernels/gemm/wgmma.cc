@@ -34,6 +34,7 @@ constexpr Parameter kParameters[] = {
     kSwizzle,
 };
 
+template <bool kTransposes>
 constexpr Constraint kConstraints[] = {
     {"consumer_rows", "a consumer's rows of the tile must be a multiple of 64",
      [](const Values& v, const KernelTraits&) {
@@ -55,13 +56,16 @@ constexpr Constraint kConstraints[] = {
     {"slabs", "block_k must be a multiple of 128 bytes",
      [](const Values& v, const KernelTraits& t) { return v[kBlockK] % slab_elements(t) == 0; },
      reads_of({kBlockK})},
-    {"box_a", "A's tile must have 256 rows at most, which one copy loads",
-     [](const Values& v, const KernelTraits& t) { return tile_a(v, t).rows <= kMaxBox; },
+    {"box_a", "the tile along block_m must have 256 rows at most, which one copy loads",
+     [](const Values& v, const KernelTraits& t) {
+       return tile_a(v, kTransposes ? transposed(t) : t).rows <= kMaxBox;
+     },
      reads_of({kBlockM, kBlockK})},
-    {"box_b", "B's tile must have 256 rows at most, which one copy loads",
+    {"box_b", "the tile along block_n must have 256 rows at most, which one copy loads",
      [](const Values& v, const KernelTraits& t) {
        // An instruction wider than 256 columns has a rule of its own.
-       return columns(v, t) > kMaxBox || tile_weights(v, t).rows <= kMaxBox;
+       return columns(v, t) > kMaxBox ||
+              tile_weights(v, kTransposes ? transposed(t) : t).rows <= kMaxBox;
      },
      reads_of({kBlockN, kBlockK})},
     {"accumulators",
@@ -93,7 +97,9 @@ class Wgmma final : public GemmTwin {
   std::string_view entry() const override { return "gemm_wgmma"; }
   std::string_view source() const override { return embedded::gemm_wgmma_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
-  std::span<const Constraint> constraints() const override { return kConstraints; }
+  std::span<const Constraint> constraints() const override {
+    return transposes_ ? std::span<const Constraint>(kConstraints<true>) : kConstraints<false>;
+  }
 
   std::string unsupported(const KernelTraits& traits, const DeviceSpec& device) const override {
     if (std::string lack = no_wgmma(device); !lack.empty()) return lack;
@@ -103,7 +109,6 @@ class Wgmma final : public GemmTwin {
       return "tf32 operands must be contiguous along k (layout tn)";
     }
     if (transposes_) {
-      if (!k_major) return "exchanges operands that are contiguous along k only (layout tn)";
       if (traits.gated) return "does not gate: gates are columns of B";
       if (storage_bytes(traits.out_dtype) != 2) return "stores C in 16-bit types only";
     }
@@ -112,8 +117,9 @@ class Wgmma final : public GemmTwin {
     return no_unaligned_rows(traits);
   }
 
-  std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {
+  std::vector<Term> smem_terms(const Config& config, const KernelTraits& asked) const override {
     const Values& v = config.values;
+    const KernelTraits traits = product_of(asked);
     const SmemLayout l = layout_of(v, traits);
     const SlabTile a = tile_a(v, traits);
     const SlabTile b = tile_b(v, traits);

@@ -46,6 +46,12 @@ inline std::vector<std::pair<Problem, Config>> swapped_products() {
         all.emplace_back(problem, config);
       }
     }
+    for (const Layout layout : {Layout::tt, Layout::nn, Layout::nt}) {
+      Problem problem = gemm(100, 203, 264, DType::bf16, layout);
+      problem.lda = a_is_k_major(layout) ? 264 : 104;
+      problem.ldb = b_is_k_major(layout) ? 264 : 208;
+      all.emplace_back(problem, config);
+    }
   }
   return all;
 }

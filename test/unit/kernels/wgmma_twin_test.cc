@@ -87,12 +87,52 @@ TEST_CASE("wgmma_swap multiplies the transposes, and C is stored as it lies") {
   };
   CHECK(refusal(problem).empty());
   Problem other = problem;
-  other.layout = Layout::nn;
-  other.lda = 24;
-  CHECK(refusal(other).find("layout tn") != std::string::npos);
-  other = problem;
   other.out_dtype = DType::fp32;
   CHECK(refusal(other).find("16-bit") != std::string::npos);
+}
+
+TEST_CASE("wgmma_swap exchanges operands in every layout") {
+  Problem problem = product(200, 2000);
+  problem.k = 512;
+  problem.ldc = 2008;
+  // 192 columns of C, which are rows of the tile, by 72 of its rows.
+  const Config config =
+      config_of("wgmma_swap:block_m=192,block_n=72,block_k=128,stages=2,consumers=3");
+  const auto defined = [&](const Problem& each, std::string_view name) {
+    for (const auto& [key, value] :
+         config.kernel->definitions(config, traits_of(each), DeviceSpec{})) {
+      if (key == name) return value;
+    }
+    return std::string();
+  };
+  for (const Layout layout : {Layout::tn, Layout::tt, Layout::nn, Layout::nt}) {
+    INFO(to_string(layout));
+    const bool a_k = a_is_k_major(layout);
+    const bool b_k = b_is_k_major(layout);
+    problem.layout = layout;
+    problem.lda = a_k ? 520 : 208;
+    problem.ldb = b_k ? 528 : 2016;
+    const LaunchPlan plan = plan_of(config, problem);
+    const TensorMap& weights = plan.maps[0];
+    CHECK(weights.inner == (b_k ? 512 : 2000));
+    CHECK(weights.outer == (b_k ? 2000 : 512));
+    CHECK(weights.pitch_bytes == problem.ldb * 2);
+    CHECK(weights.box_outer == (b_k ? 192 : 128));
+    const TensorMap& rows = plan.maps[1];
+    CHECK(rows.inner == (a_k ? 512 : 200));
+    CHECK(rows.outer == (a_k ? 200 : 512));
+    CHECK(rows.pitch_bytes == problem.lda * 2);
+    CHECK(rows.box_outer == (a_k ? 72 : 128));
+    // Maps for the last rows of either side, where these lie along k, beside C's two.
+    CHECK(plan.map_count == 4u + (a_k ? 1 : 0) + (b_k ? 1 : 0));
+    CHECK(defined(problem, "A_K_MAJOR") == (b_k ? "1" : "0"));
+    CHECK(defined(problem, "B_K_MAJOR") == (a_k ? "1" : "0"));
+    // 72 rows of A contiguous along m take two slabs of 64.
+    const std::int64_t a_bytes = std::int64_t{a_k ? 72 : 128} * 128 * 2;
+    const std::vector<Term> terms = config.kernel->smem_terms(config, traits_of(problem));
+    CHECK(terms.front().value == 2 * (192 * 128 * 2 + a_bytes));
+    CHECK(terms.back().value == plan.smem_bytes);
+  }
 }
 
 TEST_CASE("wgmma_pack loads copies of the operands whose rows do not begin on 16 bytes") {
