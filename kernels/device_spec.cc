@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 namespace autotune {
 namespace {
@@ -101,6 +102,22 @@ std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sm
 int presumed_sms(const DeviceSpec& device, int cluster, int max_sms) {
   const std::optional<int> reached = reached_sms(device, cluster, max_sms);
   return reached ? *reached : *reached_sms(device, 1, max_sms);
+}
+
+std::vector<int> places_by_gpc(const DeviceSpec& device, int cluster, std::int64_t clusters) {
+  const auto known =
+      std::find_if(device.cluster_gpcs.begin(), device.cluster_gpcs.end(),
+                   [cluster](const ClusterGpcs& each) { return each.blocks == cluster; });
+  if (known == device.cluster_gpcs.end()) return {};
+  const std::vector<int>& gpcs = known->gpcs;
+  if (clusters > static_cast<std::int64_t>(gpcs.size())) return {};
+  std::vector<std::size_t> order(static_cast<std::size_t>(clusters));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&gpcs](std::size_t a, std::size_t b) { return gpcs[a] < gpcs[b]; });
+  std::vector<int> places(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = static_cast<int>(i);
+  return places;
 }
 
 double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured,

@@ -53,6 +53,15 @@ struct ReadPoint {
   double us;
 };
 
+// Where a grid of clusters of so many blocks runs, each on SMs of its own: the GPC of each cluster,
+// in the order of the grid. A smaller grid runs as the first clusters of a larger one do.
+struct ClusterGpcs {
+  int blocks = 0;
+  std::vector<int> gpcs;
+
+  friend bool operator==(const ClusterGpcs&, const ClusterGpcs&) = default;
+};
+
 struct DeviceSpec {
   std::string name;  // as the driver reports it: "NVIDIA H200"
   std::string slug;  // "nvidia-h200"
@@ -75,6 +84,7 @@ struct DeviceSpec {
   double launch_us = 0;                 // an empty kernel between two events
   double measured_f16_bf16_tflops = 0;  // sustained in short bursts on random inputs
   std::vector<ReadPoint> cold_read_us;  // time to read so many MiB from cold DRAM, ascending
+  std::vector<ClusterGpcs> cluster_gpcs;
 
   ModelCoefficients model;  // fitted to such a GPU where somebody did, else the defaults
 };
@@ -97,6 +107,10 @@ inline constexpr int kPairCluster = 2;
 std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms);
 // The same, and all of them where nobody knows.
 int presumed_sms(const DeviceSpec& device, int cluster, int max_sms);
+
+// A place for each of a grid's `clusters` of so many blocks, 0 and on, so that those on one GPC
+// have places one behind the other; empty where nobody knows where they run.
+std::vector<int> places_by_gpc(const DeviceSpec& device, int cluster, std::int64_t clusters);
 
 // Hardware floor in microseconds for moving `bytes` from cold DRAM and doing `flops` operations of
 // `dtype`, of fp32 on the FFMA units alone where `exact_fp32`; `measured` is set to whether

@@ -1,6 +1,7 @@
 #include "autotune/io/table_writer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string_view>
 #include <utility>
@@ -78,6 +79,11 @@ std::string device_assignments(const DeviceSpec& device) {
     points += fmt::format("{{{}, {}}}, ", point.mib, point.us);
   }
   assign("cold_read_us", "{" + points + "}");
+  std::string grids;
+  for (const ClusterGpcs& grid : device.cluster_gpcs) {
+    grids += fmt::format("{{{}, {{{}}}}}, ", grid.blocks, fmt::join(grid.gpcs, ", "));
+  }
+  assign("cluster_gpcs", "{" + grids + "}");
   visit_model(device.model, [&out](std::string_view name, double value, double, double) {
     out += fmt::format("    row.model.{} = {};\n", name, value);
   });

@@ -19,7 +19,8 @@ constexpr std::size_t kAtLeast = 3;
 // With the same tile, and of one code in several tile orders: they differ least.
 constexpr std::size_t kOfShape = 6;
 constexpr std::size_t kOfCode = 3;
-// What is further behind than this was not held back by noise.
+// What is further behind the second than this was not held back by noise. Behind the second, since
+// a single one far ahead may be a mistake of its one measurement.
 constexpr double kWithin = 1.1;
 // These may have been timed in an earlier run.
 constexpr double kSeededWithin = 1.3;
@@ -123,11 +124,12 @@ class Final {
     std::map<Shape, std::size_t> of_shape;
     std::map<std::string, std::size_t> of_code;
     double round_us = 0;
+    const double second = us(order[std::min<std::size_t>(1, order.size() - 1)]);
     for (const std::size_t each : order) {
       const bool full =
           field.size() == kFinalists ||
           (field.size() >= kAtLeast && round_us * kLooks.front().least_rounds > kLookUs);
-      if (us(each) > us(order.front()) * kWithin || full) break;
+      if (us(each) > second * kWithin || full) break;
       std::size_t& alike = of_shape[shape(each)];
       std::size_t& same_code = of_code[code(each)];
       if (alike == kOfShape || same_code == kOfCode) continue;

@@ -115,12 +115,14 @@ SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_
   return shape;
 }
 
-SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, std::uint64_t workspace) {
+SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, const GemmArgs& gemm,
+                     std::uint64_t workspace) {
   SplitArgs args{};
   args.part_steps = static_cast<int>(k_tiles / split.groups);
   args.longer_parts = static_cast<int>(k_tiles % split.groups);
   args.groups = split.groups;
   args.of_groups = reciprocal(split.groups);
+  args.of_tiles = reciprocal(std::int64_t{gemm.tiles_m} * gemm.tiles_n);
   args.workspace = reinterpret_cast<void*>(workspace);
   return args;
 }
@@ -245,6 +247,7 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   // Blocks that must all run at once may have to wait for room: not among those of another launch.
   plan.follows = linked && pointers.link == Link::behind && !plan.cooperative;
   fill_parameter(config, problem, args, parts, pointers.workspace, plan);
+  put_first_units(places_by_gpc(device, cluster_blocks, plan.grid[0] / plan.cluster[0]), plan);
   return plan;
 }
 

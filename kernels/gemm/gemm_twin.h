@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,7 +81,8 @@ inline constexpr std::int64_t kTileMarks =
 // `split_k` parts of k through a workspace, less where some would be without a k tile, and only one
 // where the `tiles` of all blocks are more than the workspace has marks for.
 SplitShape workspace_split(std::int32_t split_k, std::int64_t tiles, std::int64_t k_tiles);
-SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, std::uint64_t workspace);
+SplitArgs split_args(const SplitShape& split, std::int64_t k_tiles, const GemmArgs& args,
+                     std::uint64_t workspace);
 
 // Puts a kernel's argument into the plan.
 template <typename Args>
@@ -136,6 +138,8 @@ class GemmTwin : public HostTwin {
   // Fills unit, stages, warps and what happens inside one k tile.
   virtual void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
                          Work& work) const = 0;
+  // For a kernel that has such an argument: the unit that each cluster of the grid begins with.
+  virtual void put_first_units(std::span<const int>, LaunchPlan&) const {}
   // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it. `problem`
   // is of the one that is served.
   virtual void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,

@@ -316,7 +316,7 @@ class Mma final : public GemmTwin {
       const std::int64_t k_tiles = ceil_div(problem.k, v[kBlockK]);
       SplitMmaArgs whole{};  // with its padding: a launch is the same bytes each time
       static_cast<GemmArgs&>(whole) = args;
-      whole.split = split_args(split, k_tiles, workspace);
+      whole.split = split_args(split, k_tiles, args, workspace);
       put_parameter(whole, plan);
     }
   }

@@ -10,6 +10,7 @@ struct SplitArgs {
   int longer_parts;
   int groups;
   Reciprocal of_groups;
+  Reciprocal of_tiles;  // that all parts are of, of C or of what a cluster has of it
   void* workspace;
 };
 

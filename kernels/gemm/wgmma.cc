@@ -1,6 +1,8 @@
 // Host twin of wgmma.cuh: Hopper's warpgroup matrix instructions, fed by the tensor copy engine.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/pack.h"
 #include "kernels/gemm/wgmma_args.h"
@@ -286,6 +288,15 @@ class Wgmma final : public GemmTwin {
         work.load_bytes_per_k_tile;
   }
 
+  void put_first_units(std::span<const int> units, LaunchPlan& plan) const override {
+    std::array<unsigned char, WgmmaArgs::kPlaced> bytes{};
+    const bool placed = !units.empty() && units.size() <= bytes.size();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<unsigned char>(placed && i < units.size() ? units[i] : i);
+    }
+    std::memcpy(plan.params.data() + offsetof(WgmmaArgs, first_units), bytes.data(), bytes.size());
+  }
+
   void fill_parameter(const Config& config, const Problem& given, const GemmArgs& given_args,
                       const SplitShape& split, std::uint64_t workspace,
                       LaunchPlan& plan) const override {
@@ -297,7 +308,7 @@ class Wgmma final : public GemmTwin {
     if (packs_) copies = pack(given, problem, workspace, sums_bytes(config, given), args);
     WgmmaArgs whole{};
     whole.gemm = args;
-    whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), workspace);
+    whole.split = split_args(split, ceil_div(problem.k, v[kBlockK]), args, workspace);
     const bool a_k_major = a_is_k_major(problem.layout);
     const bool b_k_major = b_is_k_major(problem.layout);
     // As tile_bytes() expects.

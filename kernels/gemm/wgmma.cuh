@@ -21,7 +21,7 @@ __device__ __forceinline__ void consume(const WgmmaArgs& args, SharedMemory& sha
 #endif
   Exchange exchange(shared);
   RingPosition at{0, 0};
-  u32 id = first_unit();
+  u32 id = first_unit(args);
   const u32 stride = next_unit();
   if (PINGPONG && consumer == 1) {  // the two take turns, tile by tile
     at.advance(unit_of(id, args, place, k_tiles).count);

@@ -38,6 +38,10 @@ struct WgmmaArgs {
   TensorMapBytes map_a_edge;
   TensorMapBytes map_b_edge;
   TensorMapBytes map_c_rest;  // of a tile's last store, where it moves less than the others
+  // The unit that a cluster begins with, of a grid's first so many; the others begin with that of
+  // their own number.
+  static constexpr int kPlaced = 72;
+  unsigned char first_units[kPlaced];
 };
 
 // What a gated kernel takes: a longer argument costs every launch.

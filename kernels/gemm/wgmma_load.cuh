@@ -88,7 +88,7 @@ __device__ __forceinline__ void load_stage(const WgmmaArgs& args, SharedMemory& 
 
 __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& shared,
                                           ClusterPlace place, int k_tiles) {
-  const Unit unit = unit_of(first_unit(), args, place, k_tiles);
+  const Unit unit = unit_of(first_unit(args), args, place, k_tiles);
 #pragma unroll
   for (int i = 0; i < kOpening; ++i) {
     if (i < unit.count) {
@@ -100,12 +100,12 @@ __device__ __forceinline__ void open_ring(const WgmmaArgs& args, SharedMemory& s
 // All loads but those that opened the ring.
 __device__ __forceinline__ void produce(const WgmmaArgs& args, SharedMemory& shared,
                                         ClusterPlace place, u32 units, int k_tiles) {
-  int step = min(unit_of(first_unit(), args, place, k_tiles).count, kOpening);
+  int step = min(unit_of(first_unit(args), args, place, k_tiles).count, kOpening);
   const L2Policies policies = l2_policies(args.gemm);
   RingPosition at{0, 1};  // the first pass waits for nobody
   at.advance(u32(step));
   u32 turn = 0;  // goes on from tile to tile: these may have one k tile each
-  for (u32 id = first_unit(); id < units; id += next_unit()) {
+  for (u32 id = first_unit(args); id < units; id += next_unit()) {
     const Unit unit = unit_of(id, args, place, k_tiles);
     for (; step < unit.count; ++step) {
       barrier_wait(shared_address(&shared.empty[at.stage]), at.parity);

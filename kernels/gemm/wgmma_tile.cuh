@@ -154,8 +154,11 @@ struct Unit {
 __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, ClusterPlace place,
                                         int k_tiles) {
   Unit unit;
-  unit.id = kGrouped ? divided(index, args.split.of_groups) : index;
-  unit.group = kGrouped ? int(index - unit.id * args.split.groups) : 0;
+  // All tiles' first parts, then their second ones: neighbours share a part of an operand, not of
+  // k.
+  const u32 tiles = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
+  unit.group = kGrouped ? int(divided(index, args.split.of_tiles)) : 0;
+  unit.id = index - u32(unit.group) * tiles;
   const TileIndex tile = tile_of(unit.id, args.gemm);
   unit.row = (tile.m * CLUSTER_M + place.m) * BLOCK_M;
   unit.col = (tile.n * CLUSTER_N + place.n) * BLOCK_N;
@@ -176,5 +179,8 @@ __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, Cluste
 }
 
 // The first unit of this block, and how far it is to the next.
-__device__ __forceinline__ u32 first_unit() { return blockIdx.x / (kCluster * kParts); }
+__device__ __forceinline__ u32 first_unit(const WgmmaArgs& args) {
+  const u32 cluster = blockIdx.x / (kCluster * kParts);
+  return kMeets && cluster < WgmmaArgs::kPlaced ? args.first_units[cluster] : cluster;
+}
 __device__ __forceinline__ u32 next_unit() { return gridDim.x / (kCluster * kParts); }

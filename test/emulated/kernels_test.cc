@@ -171,6 +171,26 @@ TEST_CASE("products of C's transpose are right wherever its rows end", "[emulate
   check(jobs);
 }
 
+TEST_CASE("clusters that begin with tiles as their GPCs lie take each tile once", "[emulated]") {
+  DeviceSpec scattered = device("nvidia-h200");
+  scattered.cluster_gpcs = {{2, {1, 0, 1, 0, 2, 0}}, {4, {1, 0, 1}}};
+  const std::string tile = "wgmma:block_m=64,block_n=64,block_k=64,stages=3,consumers=";
+  std::vector<Job> jobs;
+  for (const std::string& text : {tile + "1,pingpong=0,cluster_m=2,cluster_n=1,split_k=1",
+                                  tile + "2,pingpong=1,cluster_m=1,cluster_n=2,split_k=1",
+                                  tile + "1,pingpong=0,cluster_m=2,cluster_n=2,split_k=1",
+                                  tile + "1,pingpong=0,cluster_m=2,cluster_n=1,split_k=3"}) {
+    const auto config = parse_config(text, *find_family("gemm"));
+    REQUIRE(config);
+    // Several tiles for each cluster, unless all must run at once; the last turn is not whole.
+    const bool splits = value_of(*config, "split_k") > 1;
+    const Problem problem =
+        test::gemm(splits ? 200 : 500, splits ? 64 : 330, 200, DType::bf16, Layout::tn);
+    jobs.push_back({&scattered, problem, *config, 12, whole() ? 40 : 2});
+  }
+  check(jobs);
+}
+
 TEST_CASE("last tiles that are not whole are right in every layout, gated and not", "[emulated]") {
   std::vector<Job> jobs;
   for (const auto& [problem, config] : test::edge_products()) {

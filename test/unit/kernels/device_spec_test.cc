@@ -124,6 +124,17 @@ TEST_CASE("the floor of a compute-bound problem uses the measured rate where kno
   CHECK_FALSE(measured);
 }
 
+TEST_CASE("clusters of one GPC have places one behind the other, where somebody knows their GPCs") {
+  DeviceSpec device;
+  device.cluster_gpcs = {{2, {5, 1, 5, 1, 0}}, {4, {1, 0}}};
+  CHECK(places_by_gpc(device, 2, 5) == std::vector<int>{3, 1, 4, 2, 0});
+  CHECK(places_by_gpc(device, 2, 3) == std::vector<int>{1, 0, 2});
+  CHECK(places_by_gpc(device, 4, 2) == std::vector<int>{1, 0});
+  CHECK(places_by_gpc(device, 2, 6).empty());
+  CHECK(places_by_gpc(device, 1, 2).empty());
+  CHECK(places_by_gpc({}, 2, 2).empty());
+}
+
 TEST_CASE("a GPU of which nothing is known has a floor of a launch") {
   DeviceSpec device;
   device.launch_us = 3;

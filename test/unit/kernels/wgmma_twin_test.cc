@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -224,6 +225,32 @@ TEST_CASE("wgmma_swap serves few rows, and more where it cuts C into fewer tiles
   CHECK(most(600, 192) == 256);   // 4 x 16, 5 x 11
   CHECK(most(1024, 200) == 256);  // 6 x 16, 8 x 11
   CHECK(most(2048, 168) == 256);  // 13 x 16 either way
+}
+
+TEST_CASE("wgmma's clusters begin with tiles as their GPCs lie, where these are known") {
+  const Problem problem = product(1024, 1536);
+  const auto first_units = [&](const Config& config, const DeviceSpec& device, int max_sms = 12) {
+    const LaunchPlan plan = config.kernel->launch_plan(config, problem, device, {}, max_sms);
+    WgmmaArgs args;
+    std::memcpy(&args, plan.params.data(), sizeof(args));
+    return std::vector<int>(args.first_units, args.first_units + WgmmaArgs::kPlaced);
+  };
+  std::vector<int> own_numbers(WgmmaArgs::kPlaced);
+  std::iota(own_numbers.begin(), own_numbers.end(), 0);
+  DeviceSpec device;
+  device.sm_count = 132;
+  const Config pairs = config_of("wgmma:block_m=128,block_n=64,cluster_m=2,cluster_n=1,split_k=1");
+  CHECK(first_units(pairs, device) == own_numbers);
+  device.cluster_gpcs = {{2, {1, 0, 1, 0, 1, 0, 1}}};
+  std::vector<int> by_gpc = own_numbers;
+  const int six[] = {3, 0, 4, 1, 5, 2};  // 12 SMs have so many clusters at once
+  std::copy(std::begin(six), std::end(six), by_gpc.begin());
+  CHECK(first_units(pairs, device) == by_gpc);
+  CHECK(first_units(config_of("wgmma:block_m=128,block_n=64,cluster_m=1,cluster_n=1,split_k=1"),
+                    device) == own_numbers);
+  // 96 clusters that split k, more than anybody has seen run at once.
+  CHECK(first_units(config_of("wgmma:block_m=128,block_n=128,cluster_m=1,cluster_n=1,split_k=2"),
+                    device, 0) == own_numbers);
 }
 
 TEST_CASE("wgmma's tiles begin at a power of two of k tiles") {

@@ -59,17 +59,40 @@ constexpr auto kNone = std::nullopt;
 
 }  // namespace
 
-TEST_CASE("one clear leader needs no final") {
-  std::vector<Trial> trials{trial(20, 1), trial(10, 9), trial(12, 1)};
+TEST_CASE("a single trial needs no final") {
+  std::vector<Trial> trials{trial(10, 9)};
   std::vector<Looked> looks;
   const auto standing = settle(trials, 0, kNone, says({}, &looks));
   REQUIRE(standing);
-  CHECK(standing->winner == 1);
-  CHECK(standing->leaders == std::vector<std::size_t>{1});
-  CHECK_FALSE(standing->tie);
-  CHECK(standing->lead_percent == Approx(20));
+  CHECK(standing->winner == 0);
+  CHECK(standing->leaders == std::vector<std::size_t>{0});
   CHECK(standing->timed_again.empty());
   CHECK(looks.empty());
+}
+
+TEST_CASE("one clear leader is timed again beside the second, once") {
+  std::vector<Trial> trials{trial(20, 1), trial(10, 9), trial(12, 2)};
+  std::vector<Looked> looks;
+  const auto standing = settle(trials, 0, kNone, says({{{9, 10}, {2, 12}}}, &looks));
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+  CHECK_FALSE(standing->tie);
+  CHECK(standing->lead_percent == Approx(20));
+  REQUIRE(looks.size() == 1);
+  CHECK(looks[0].smem == std::vector<std::int64_t>{9, 2});
+}
+
+TEST_CASE("who led by a mistake of one measurement is found out beside those behind it") {
+  std::vector<Trial> trials{trial(15, 1), trial(10.4, 9), trial(15.2, 2), trial(17, 3)};
+  std::vector<Looked> looks;
+  const auto standing =
+      settle(trials, kNone, kNone, says({{{1, 15}, {9, 15.7}, {2, 15.3}}}, &looks));
+  REQUIRE(standing);
+  CHECK(standing->winner == 0);
+  CHECK(trials[1].measurement.median_us == 15.7);
+  CHECK(standing->lead_percent == Approx(2));
+  REQUIRE(!looks.empty());
+  CHECK(looks[0].smem == std::vector<std::int64_t>{9, 1, 2});
 }
 
 TEST_CASE("a look overrules what was measured before") {
