@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 
@@ -104,20 +105,19 @@ int presumed_sms(const DeviceSpec& device, int cluster, int max_sms) {
   return reached ? *reached : *reached_sms(device, 1, max_sms);
 }
 
-std::vector<int> places_by_gpc(const DeviceSpec& device, int cluster, std::int64_t clusters) {
+void place_by_gpc(const DeviceSpec& device, int cluster, std::span<unsigned char> places) {
+  std::iota(places.begin(), places.end(), static_cast<unsigned char>(0));
   const auto known =
       std::find_if(device.cluster_gpcs.begin(), device.cluster_gpcs.end(),
                    [cluster](const ClusterGpcs& each) { return each.blocks == cluster; });
-  if (known == device.cluster_gpcs.end()) return {};
-  const std::vector<int>& gpcs = known->gpcs;
-  if (clusters > static_cast<std::int64_t>(gpcs.size())) return {};
-  std::vector<std::size_t> order(static_cast<std::size_t>(clusters));
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&gpcs](std::size_t a, std::size_t b) { return gpcs[a] < gpcs[b]; });
-  std::vector<int> places(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = static_cast<int>(i);
-  return places;
+  if (known == device.cluster_gpcs.end()) return;
+  const std::size_t count = std::min(places.size(), known->gpcs.size());
+  std::array<int, kMostGpcs + 1> next{};  // the place of each GPC's next cluster
+  for (std::size_t i = 0; i < count; ++i) ++next[known->gpcs[i] + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (std::size_t i = 0; i < count; ++i) {
+    places[i] = static_cast<unsigned char>(next[known->gpcs[i]]++);
+  }
 }
 
 double floor_us(const DeviceSpec& device, DType dtype, double flops, double bytes, bool* measured,

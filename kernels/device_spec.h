@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,7 +55,9 @@ struct ReadPoint {
 };
 
 // Where a grid of clusters of so many blocks runs, each on SMs of its own: the GPC of each cluster,
-// in the order of the grid. A smaller grid runs as the first clusters of a larger one do.
+// below kMostGpcs, in the order of the grid. A smaller grid runs as the first clusters of a larger
+// one do.
+inline constexpr int kMostGpcs = 32;
 struct ClusterGpcs {
   int blocks = 0;
   std::vector<int> gpcs;
@@ -108,9 +111,10 @@ std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sm
 // The same, and all of them where nobody knows.
 int presumed_sms(const DeviceSpec& device, int cluster, int max_sms);
 
-// A place for each of a grid's `clusters` of so many blocks, 0 and on, so that those on one GPC
-// have places one behind the other; empty where nobody knows where they run.
-std::vector<int> places_by_gpc(const DeviceSpec& device, int cluster, std::int64_t clusters);
+// A place for each of a grid's first clusters of so many blocks, 0 and on, so that those on one GPC
+// have places one behind the other; in the order of the grid where nobody knows where they run, or
+// for those that do not run at once with the first. Takes no memory.
+void place_by_gpc(const DeviceSpec& device, int cluster, std::span<unsigned char> places);
 
 // Hardware floor in microseconds for moving `bytes` from cold DRAM and doing `flops` operations of
 // `dtype`, of fp32 on the FFMA units alone where `exact_fp32`; `measured` is set to whether

@@ -65,9 +65,10 @@ struct Work {
   std::int64_t block_m = 0;
   std::int64_t block_n = 0;
   std::int64_t block_k = 0;
-  std::int64_t split_k = 1;    // blocks that share the k tiles of an output tile
-  std::int64_t cluster_k = 1;  // as many where they are one cluster, else 1
-  int cluster_m = 1;           // blocks that share loads, along m and n
+  std::int64_t split_k = 1;       // blocks that share the k tiles of an output tile
+  std::int64_t cluster_k = 1;     // as many where they are one cluster, else 1
+  std::int64_t neighbours_k = 1;  // as many where they follow each other in the grid
+  int cluster_m = 1;              // blocks that share loads, along m and n
   int cluster_n = 1;
   int stages = 1;
   int warps = 1;

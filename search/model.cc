@@ -131,7 +131,7 @@ Gpc gpc_of(const Work& work, const DeviceSpec& device) {
   const auto in = [](std::int64_t tiles, int blocks) {
     return static_cast<double>(std::max<std::int64_t>(1, tiles / blocks));
   };
-  const auto parts = static_cast<double>(std::max<std::int64_t>(1, work.split_k));
+  const auto parts = static_cast<double>(std::max<std::int64_t>(1, work.neighbours_k));
   const double blocks = work.cluster_m * work.cluster_n * parts;
   return {in(work.tiles_m, work.cluster_m),
           in(work.tiles_n, work.cluster_n),

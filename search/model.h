@@ -55,7 +55,7 @@ struct Gpc {
   double at_once;  // of these, with one block on each SM
   double a_bytes;  // of one's A and B, per k tile
   double b_bytes;
-  double parts;            // of k, which have none of it in common
+  double parts;            // of k that lie side by side, and have none of it in common
   double bytes_per_clock;  // 0: nobody knows
   // Clocks for one k tile of a block on each SM.
   double in_order(TileOrder order) const;

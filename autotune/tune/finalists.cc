@@ -139,7 +139,7 @@ class Final {
       round_us += us(each);
     }
     for (const auto& seeded : {former_, default_}) {
-      if (seeded && us(*seeded) <= us(field.front()) * kSeededWithin) add(*seeded, field);
+      if (seeded && us(*seeded) <= second * kSeededWithin) add(*seeded, field);
     }
     return field;
   }

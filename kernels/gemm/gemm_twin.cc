@@ -247,7 +247,7 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   // Blocks that must all run at once may have to wait for room: not among those of another launch.
   plan.follows = linked && pointers.link == Link::behind && !plan.cooperative;
   fill_parameter(config, problem, args, parts, pointers.workspace, plan);
-  put_first_units(places_by_gpc(device, cluster_blocks, plan.grid[0] / plan.cluster[0]), plan);
+  put_first_units(device, plan);
   return plan;
 }
 
@@ -329,6 +329,8 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
   const SplitShape parts = split(config, problem, tiles.of_blocks());
   work.split_k = std::int64_t{parts.parts} * parts.groups;
   work.cluster_k = parts.parts;
+  // Parts that wait for each other are laid out tile by tile (wgmma), others part by part (mma).
+  work.neighbours_k = parts.cooperative ? work.cluster_k : work.split_k;
   work.cluster_m = shape.m;
   work.cluster_n = shape.n;
   work.order = tile_order(config);

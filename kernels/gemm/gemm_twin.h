@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -138,10 +137,11 @@ class GemmTwin : public HostTwin {
   // Fills unit, stages, warps and what happens inside one k tile.
   virtual void fill_work(const Config& config, const KernelTraits& traits, const DeviceSpec& device,
                          Work& work) const = 0;
-  // For a kernel that has such an argument: the unit that each cluster of the grid begins with.
-  virtual void put_first_units(std::span<const int>, LaunchPlan&) const {}
+  // For a kernel that has such an argument: the unit that each cluster of the plan's grid begins
+  // with. After fill_parameter().
+  virtual void put_first_units(const DeviceSpec&, LaunchPlan&) const {}
   // Puts the kernel's parameter into the plan: `args` itself, or a struct that holds it. `problem`
-  // is of the one that is served.
+  // is the product of the one that is served.
   virtual void fill_parameter(const Config& config, const Problem& problem, const GemmArgs& args,
                               const SplitShape& split, std::uint64_t workspace,
                               LaunchPlan& plan) const;

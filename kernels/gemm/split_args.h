@@ -9,8 +9,8 @@ struct SplitArgs {
   int part_steps;
   int longer_parts;
   int groups;
-  Reciprocal of_groups;
-  Reciprocal of_tiles;  // that all parts are of, of C or of what a cluster has of it
+  Reciprocal of_groups;  // for mma, whose grid has a tile's parts side by side
+  Reciprocal of_tiles;   // for wgmma, whose grid has all tiles' first parts, then the second ones
   void* workspace;
 };
 

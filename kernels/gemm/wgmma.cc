@@ -1,7 +1,9 @@
 // Host twin of wgmma.cuh: Hopper's warpgroup matrix instructions, fed by the tensor copy engine.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "kernels/gemm/hopper_twin.h"
 #include "kernels/gemm/pack.h"
@@ -288,13 +290,13 @@ class Wgmma final : public GemmTwin {
         work.load_bytes_per_k_tile;
   }
 
-  void put_first_units(std::span<const int> units, LaunchPlan& plan) const override {
-    std::array<unsigned char, WgmmaArgs::kPlaced> bytes{};
-    const bool placed = !units.empty() && units.size() <= bytes.size();
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      bytes[i] = static_cast<unsigned char>(placed && i < units.size() ? units[i] : i);
-    }
-    std::memcpy(plan.params.data() + offsetof(WgmmaArgs, first_units), bytes.data(), bytes.size());
+  void put_first_units(const DeviceSpec& device, LaunchPlan& plan) const override {
+    const std::uint32_t blocks = plan.cluster[0];
+    if (blocks == 1) return;  // nobody asks
+    std::array<unsigned char, WgmmaArgs::kPlaced> units{};
+    const std::size_t clusters = std::min<std::size_t>(plan.grid[0] / blocks, units.size());
+    place_by_gpc(device, static_cast<int>(blocks), std::span(units).first(clusters));
+    std::memcpy(plan.params.data() + offsetof(WgmmaArgs, first_units), units.data(), clusters);
   }
 
   void fill_parameter(const Config& config, const Problem& given, const GemmArgs& given_args,

@@ -38,8 +38,9 @@ struct WgmmaArgs {
   TensorMapBytes map_a_edge;
   TensorMapBytes map_b_edge;
   TensorMapBytes map_c_rest;  // of a tile's last store, where it moves less than the others
-  // The unit that a cluster begins with, of a grid's first so many; the others begin with that of
-  // their own number.
+  // The unit that a cluster of several blocks begins with, of a grid's first so many; the others
+  // begin with that of their own number. Not in the line of all else that says where a block begins
+  // (GemmArgs), which has no room.
   static constexpr int kPlaced = 72;
   unsigned char first_units[kPlaced];
 };

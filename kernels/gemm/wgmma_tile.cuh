@@ -154,7 +154,7 @@ struct Unit {
 __device__ __forceinline__ Unit unit_of(u32 index, const WgmmaArgs& args, ClusterPlace place,
                                         int k_tiles) {
   Unit unit;
-  // All tiles' first parts, then their second ones: neighbours share a part of an operand, not of
+  // All tiles' first parts, then their second ones: neighbours share rows or columns, of the same
   // k.
   const u32 tiles = u32(args.gemm.tiles_m) * u32(args.gemm.tiles_n);
   unit.group = kGrouped ? int(divided(index, args.split.of_tiles)) : 0;

@@ -27,9 +27,7 @@ inline std::vector<std::pair<Problem, Config>> edge_products() {
         add("wgmma:block_m=64," + rest,
             geglu(size, size, 136, DType::bf16, layout, Activation::silu));
         add("wgmma:block_m=128," + rest, gemm(size, size, 136, DType::fp16, layout));
-        if (layout == Layout::tn) {  // all that wgmma_swap serves
-          add("wgmma_swap:block_m=128," + rest, gemm(size, size, 136, DType::bf16, layout));
-        }
+        add("wgmma_swap:block_m=128," + rest, gemm(size, size, 136, DType::bf16, layout));
       }
     }
   }

@@ -51,6 +51,11 @@ inline std::vector<std::pair<Problem, Config>> swapped_products() {
       problem.lda = a_is_k_major(layout) ? 264 : 104;
       problem.ldb = b_is_k_major(layout) ? 264 : 208;
       all.emplace_back(problem, config);
+      problem.m = 1;
+      all.emplace_back(problem, config);
+      problem.m = 100;
+      problem.n = 1;
+      all.emplace_back(problem, config);
     }
   }
   return all;

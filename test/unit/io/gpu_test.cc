@@ -159,6 +159,11 @@ TEST_CASE("mistakes in a GPU's file name file and line") {
              HasText("points must ascend"));
   CHECK_THAT(error_of(kGpu + "measured: {cluster_gpcs: [{blocks: 100, gpcs: [0, 1]}]}\n"),
              HasText("cluster_gpcs: more blocks than SMs"));
+  CHECK_THAT(error_of(kGpu + "measured: {cluster_gpcs: [{blocks: 2, gpcs: [0]}, {blocks: 2, gpcs: "
+                             "[0]}]}\n"),
+             HasText("grids must ascend in blocks"));
+  CHECK_THAT(error_of(kGpu + "measured: {cluster_gpcs: [{blocks: 2, gpcs: [32]}]}\n"),
+             HasText("gpcs"));
   const auto with_cc = [](const std::string& cc) {
     std::string text = kGpu;
     return text.replace(text.find("9.0"), 3, cc);

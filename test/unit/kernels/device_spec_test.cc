@@ -127,12 +127,18 @@ TEST_CASE("the floor of a compute-bound problem uses the measured rate where kno
 TEST_CASE("clusters of one GPC have places one behind the other, where somebody knows their GPCs") {
   DeviceSpec device;
   device.cluster_gpcs = {{2, {5, 1, 5, 1, 0}}, {4, {1, 0}}};
-  CHECK(places_by_gpc(device, 2, 5) == std::vector<int>{3, 1, 4, 2, 0});
-  CHECK(places_by_gpc(device, 2, 3) == std::vector<int>{1, 0, 2});
-  CHECK(places_by_gpc(device, 4, 2) == std::vector<int>{1, 0});
-  CHECK(places_by_gpc(device, 2, 6).empty());
-  CHECK(places_by_gpc(device, 1, 2).empty());
-  CHECK(places_by_gpc({}, 2, 2).empty());
+  using Places = std::vector<unsigned char>;
+  const auto places = [](const DeviceSpec& gpu, int cluster, std::size_t clusters) {
+    Places list(clusters, 99);
+    place_by_gpc(gpu, cluster, list);
+    return list;
+  };
+  CHECK(places(device, 2, 5) == Places{3, 1, 4, 2, 0});
+  CHECK(places(device, 2, 3) == Places{1, 0, 2});
+  CHECK(places(device, 4, 2) == Places{1, 0});
+  CHECK(places(device, 2, 7) == Places{3, 1, 4, 2, 0, 5, 6});  // more than run at once
+  CHECK(places(device, 8, 2) == Places{0, 1});
+  CHECK(places({}, 2, 2) == Places{0, 1});
 }
 
 TEST_CASE("a GPU of which nothing is known has a floor of a launch") {
