@@ -50,6 +50,7 @@ namespace autotune::gpu {
   X(cuStreamCreate)                              \
   X(cuStreamDestroy)                             \
   X(cuStreamSynchronize)                         \
+  X(cuThreadExchangeStreamCaptureMode)           \
   X(cuStreamBeginCapture)                        \
   X(cuStreamEndCapture)                          \
   X(cuGraphInstantiate)                          \

@@ -118,23 +118,6 @@ Expected<void> read_measured(const YamlNode& node, const std::string& origin, De
       device.cold_read_us.push_back(read);
     }
   }
-  if (map.has("cluster_gpcs")) {
-    for (const YamlNode& item : map.sequence("cluster_gpcs")) {
-      YamlMap grid(item, origin, "a grid of cluster_gpcs");
-      ClusterGpcs read{static_cast<int>(grid.integer("blocks", 2, kMaxCount)), {}};
-      for (const std::int64_t gpc : grid.integers("gpcs", 0, kMostGpcs - 1)) {
-        read.gpcs.push_back(static_cast<int>(gpc));
-      }
-      if (const auto done = grid.finish(); !done) return done;
-      if (static_cast<std::int64_t>(read.gpcs.size()) * read.blocks > device.sm_count) {
-        map.reject(item.line, "cluster_gpcs: more blocks than SMs");
-      }
-      if (!device.cluster_gpcs.empty() && read.blocks <= device.cluster_gpcs.back().blocks) {
-        map.reject(item.line, "cluster_gpcs: grids must ascend in blocks");
-      }
-      device.cluster_gpcs.push_back(std::move(read));
-    }
-  }
   return map.finish();
 }
 

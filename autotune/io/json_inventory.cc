@@ -45,14 +45,9 @@ Json json_of(const DeviceSpec& device) {
   for (const ReadPoint& point : device.cold_read_us) {
     curve.push_back({{"mib", point.mib}, {"us", point.us}});
   }
-  Json grids = Json::array();
-  for (const ClusterGpcs& grid : device.cluster_gpcs) {
-    grids.push_back({{"blocks", grid.blocks}, {"gpcs", grid.gpcs}});
-  }
   json["measured"] = {{"launch_us", or_null(device.launch_us)},
                       {"f16_bf16_tflops", or_null(device.measured_f16_bf16_tflops)},
-                      {"cold_read_us", curve},
-                      {"cluster_gpcs", grids}};
+                      {"cold_read_us", curve}};
   Json model = Json::object();
   visit_model(device.model, [&model](std::string_view name, double value, double, double) {
     model[std::string(name)] = value;

@@ -79,11 +79,6 @@ std::string device_assignments(const DeviceSpec& device) {
     points += fmt::format("{{{}, {}}}, ", point.mib, point.us);
   }
   assign("cold_read_us", "{" + points + "}");
-  std::string grids;
-  for (const ClusterGpcs& grid : device.cluster_gpcs) {
-    grids += fmt::format("{{{}, {{{}}}}}, ", grid.blocks, fmt::join(grid.gpcs, ", "));
-  }
-  assign("cluster_gpcs", "{" + grids + "}");
   visit_model(device.model, [&out](std::string_view name, double value, double, double) {
     out += fmt::format("    row.model.{} = {};\n", name, value);
   });

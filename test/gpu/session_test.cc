@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "autotune/gpu/handles.h"
 #include "autotune/gpu/operands.h"
@@ -113,18 +115,30 @@ TEST_CASE("a session's kernel: compiled once, then from the cache; launched, cap
   const Folder folder;
   SessionOptions options;
   options.cache = folder.path / "cache.db";
-  for (const Problem& problem :
-       {test::gemm(512, 512, 512, DType::bf16, Layout::tn),
-        test::gemm(17, 512, 512, DType::bf16, Layout::tn),
-        test::geglu(100, 512, 512, DType::bf16, Layout::tn, Activation::silu)}) {
+  const Problem square = test::gemm(512, 512, 512, DType::bf16, Layout::tn);
+  // Each with a config, the default one where there is none.
+  std::vector<std::pair<Problem, std::string>> cases{
+      {square, ""},
+      {test::gemm(17, 512, 512, DType::bf16, Layout::tn), ""},
+      {test::geglu(100, 512, 512, DType::bf16, Layout::tn, Activation::silu), ""}};
+  if (bench->gpu().spec.limits.cc == 90) {
+    cases.emplace_back(square, "wgmma:block_m=64,block_n=64,cluster_m=2,cluster_n=1,split_k=1");
+  }
+  for (const auto& [problem, text] : cases) {
     options.allow_compile = true;
     {
       const auto first = Session::open(options);
       if (!first) FAIL(first.error().message);
-      const auto compiled = first->kernel(problem);
-      if (!compiled) FAIL(compiled.error().message);
+      BestConfig best = *first->best_config(problem);
+      if (!text.empty()) best.config = to_string(*parse_config(text, *find_family("gemm")));
       // Without a compiler only what was tuned is an answer.
-      store_winner(options.cache, problem, *first->best_config(problem), bench->gpu().spec);
+      store_winner(options.cache, problem, best, bench->gpu().spec);
+    }
+    {
+      const auto second = Session::open(options);
+      if (!second) FAIL(second.error().message);
+      const auto compiled = second->kernel(problem);
+      if (!compiled) FAIL(compiled.error().message);
     }
     options.allow_compile = false;
     auto session = Session::open(options);

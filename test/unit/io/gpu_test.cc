@@ -121,7 +121,6 @@ TEST_CASE("the tables are what the files say, field by field") {
     CHECK(file->fp32_tflops == built_in.fp32_tflops);
     CHECK(file->unverified == built_in.unverified);
     CHECK(file->derived == built_in.derived);
-    CHECK(file->cluster_gpcs == built_in.cluster_gpcs);
   }
 }
 
@@ -131,8 +130,7 @@ TEST_CASE("a GPU's file may replace limits and carry measurements") {
                             "gpc_sms: 14\n"
                             "limits: {smem_optin_per_block: 65536, blocks_per_sm: 8}\n"
                             "measured:\n  launch_us: 3.5\n  f16_bf16_tflops: 700\n"
-                            "  cold_read_us: [{mib: 1, us: 2}, {mib: 10, us: 9.5}]\n"
-                            "  cluster_gpcs: [{blocks: 2, gpcs: [0, 1, 0]}]\n");
+                            "  cold_read_us: [{mib: 1, us: 2}, {mib: 10, us: 9.5}]\n");
   REQUIRE(device);
   CHECK(device->slug == "my-gpu");
   CHECK(device->limits.smem_optin_per_block == 65536);
@@ -144,7 +142,6 @@ TEST_CASE("a GPU's file may replace limits and carry measurements") {
   CHECK(device->gpc_sms == 14);
   REQUIRE(device->cold_read_us.size() == 2);
   CHECK(device->cold_read_us[1].us == 9.5);
-  CHECK(device->cluster_gpcs == std::vector<ClusterGpcs>{{2, {0, 1, 0}}});
 }
 
 TEST_CASE("mistakes in a GPU's file name file and line") {
@@ -157,13 +154,6 @@ TEST_CASE("mistakes in a GPU's file name file and line") {
         "233472");
   CHECK_THAT(error_of(kGpu + "measured: {cold_read_us: [{mib: 2, us: 2}, {mib: 1, us: 3}]}\n"),
              HasText("points must ascend"));
-  CHECK_THAT(error_of(kGpu + "measured: {cluster_gpcs: [{blocks: 100, gpcs: [0, 1]}]}\n"),
-             HasText("cluster_gpcs: more blocks than SMs"));
-  CHECK_THAT(error_of(kGpu + "measured: {cluster_gpcs: [{blocks: 2, gpcs: [0]}, {blocks: 2, gpcs: "
-                             "[0]}]}\n"),
-             HasText("grids must ascend in blocks"));
-  CHECK_THAT(error_of(kGpu + "measured: {cluster_gpcs: [{blocks: 2, gpcs: [32]}]}\n"),
-             HasText("gpcs"));
   const auto with_cc = [](const std::string& cc) {
     std::string text = kGpu;
     return text.replace(text.find("9.0"), 3, cc);
