@@ -88,7 +88,7 @@ struct DeviceSpec {
   double measured_f16_bf16_tflops = 0;  // sustained in short bursts on random inputs
   std::vector<ReadPoint> cold_read_us;  // time to read so many MiB from cold DRAM, ascending
 
-  // Asked of the GPU itself before launches (see autotune/gpu/gpcs.h); in no file.
+  // Asked of the GPU itself before launches (LoadedKernel::placed); in no file.
   std::vector<ClusterGpcs> cluster_gpcs;
 
   ModelCoefficients model;  // fitted to such a GPU where somebody did, else the defaults

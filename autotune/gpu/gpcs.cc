@@ -13,42 +13,11 @@
 namespace autotune::gpu {
 namespace {
 
-constexpr int kFirstWithClusters = 90;
+constexpr const char* kEntry = "where_blocks_run";
 // One of 16 takes most of a GPC, where the driver allows it.
 constexpr std::array kClusters{1, 2, 4, 8, 16};
 constexpr int kLargestPlaced = 8;
 
-// Thread 0 of each block writes its SM; the block stays until all have begun. PTX, for a program
-// without NVRTC loads kernels too.
-constexpr const char* kWhere = R"ptx(
-.version 7.8
-.target sm_90
-.address_size 64
-.visible .entry where(.param .u64 out, .param .u64 clocks)
-{
-  .reg .pred %p<3>;
-  .reg .b32 %r<4>;
-  .reg .b64 %l<6>;
-  mov.u64 %l1, %clock64;
-  mov.u32 %r1, %tid.x;
-  setp.ne.u32 %p1, %r1, 0;
-  @%p1 bra STAY;
-  ld.param.u64 %l2, [out];
-  mov.u32 %r2, %ctaid.x;
-  mul.wide.u32 %l3, %r2, 4;
-  add.s64 %l2, %l2, %l3;
-  mov.u32 %r3, %smid;
-  st.global.u32 [%l2], %r3;
-STAY:
-  ld.param.u64 %l4, [clocks];
-LOOP:
-  mov.u64 %l5, %clock64;
-  sub.s64 %l5, %l5, %l1;
-  setp.lt.u64 %p2, %l5, %l4;
-  @%p2 bra LOOP;
-  ret;
-}
-)ptx";
 constexpr std::uint64_t kClocksToStay = 20'000;
 // Other work on the GPU keeps blocks of a launch waiting, but seldom for all of these.
 constexpr int kAttempts = 16;
@@ -106,10 +75,9 @@ class OutsideCapture {
 class Probe {
  public:
   // Not `ready` where the driver refuses any of it.
-  explicit Probe(const DriverApi& api, const DeviceSpec& device) : api_(api), device_(device) {
-    auto module = load_module(kWhere);
-    if (!module) return;
-    module_ = std::move(*module);
+  Probe(const DriverApi& api, CUmodule module, const DeviceSpec& device)
+      : api_(api), device_(device) {
+    if (api.cuModuleGetFunction(&function_, module, kEntry) != CUDA_SUCCESS) return;
     auto stream = create_stream();
     if (!stream) return;
     stream_ = std::move(*stream);
@@ -117,9 +85,6 @@ class Probe {
     const std::size_t bytes = device.sm_count * sizeof(int);
     if (api.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return;
     seen_ = HostBuffer(host);
-    auto function = function_of(module_, "where");
-    if (!function) return;
-    function_ = *function;
     const auto smem = static_cast<int>(device.limits.smem_optin_per_block);
     ready = api.cuMemHostGetDevicePointer(&address_, host, 0) == CUDA_SUCCESS &&
             api.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -157,9 +122,6 @@ class Probe {
 
   // As many clusters as run at once; the blocks of the launch, 0 where there was none.
   int launch(int cluster) {
-    CUlaunchAttribute attribute{};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
     CUlaunchConfig config{};
     config.gridDimX = static_cast<unsigned>(cluster);
     config.gridDimY = config.gridDimZ = 1;
@@ -167,11 +129,19 @@ class Probe {
     config.blockDimY = config.blockDimZ = 1;
     config.sharedMemBytes = static_cast<unsigned>(device_.limits.smem_optin_per_block);
     config.hStream = stream_.get();
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
     config.attrs = &attribute;
-    config.numAttrs = 1;
-    int clusters = 0;
-    if (api_.cuOccupancyMaxActiveClusters(&clusters, function_, &config) != CUDA_SUCCESS) return 0;
-    const int blocks = std::min(clusters * cluster, device_.sm_count / cluster * cluster);
+    int blocks = device_.sm_count;
+    if (cluster > 1) {  // with the attribute, blocks by themselves run in the order of clusters
+      config.numAttrs = 1;
+      int clusters = 0;
+      if (api_.cuOccupancyMaxActiveClusters(&clusters, function_, &config) != CUDA_SUCCESS) {
+        return 0;
+      }
+      blocks = std::min(clusters * cluster, blocks / cluster * cluster);
+    }
     if (blocks == 0) return 0;
     config.gridDimX = static_cast<unsigned>(blocks);
     std::uint64_t clocks = kClocksToStay;
@@ -182,16 +152,15 @@ class Probe {
 
   const DriverApi& api_;
   const DeviceSpec& device_;
-  Module module_;
+  CUfunction function_ = nullptr;
   Stream stream_;
   HostBuffer seen_;
   CUdeviceptr address_ = 0;
-  CUfunction function_ = nullptr;
 };
 
-std::vector<ClusterGpcs> ask(const DriverApi& api, const DeviceSpec& device) {
+std::vector<ClusterGpcs> ask(const DriverApi& api, CUmodule module, const DeviceSpec& device) {
   const OutsideCapture outside(api);
-  Probe probe(api, device);
+  Probe probe(api, module, device);
   if (!probe.ready) return {};
   return gpcs_of(probe.grids());
 }
@@ -228,8 +197,7 @@ std::vector<ClusterGpcs> gpcs_of(std::span<const SeenGrid> grids) {
   return found;
 }
 
-std::vector<ClusterGpcs> cluster_gpcs(const DeviceSpec& device) {
-  if (device.limits.cc < kFirstWithClusters) return {};
+std::vector<ClusterGpcs> cluster_gpcs(void* module, const DeviceSpec& device) {
   auto api = driver();
   CUdevice index = 0;
   if (!api || (*api)->cuCtxGetDevice(&index) != CUDA_SUCCESS) return {};
@@ -237,7 +205,7 @@ std::vector<ClusterGpcs> cluster_gpcs(const DeviceSpec& device) {
   static auto* const told = new std::map<CUdevice, std::vector<ClusterGpcs>>;
   const std::lock_guard lock(*mutex);
   std::vector<ClusterGpcs>& gpcs = (*told)[index];
-  if (gpcs.empty()) gpcs = ask(**api, device);
+  if (gpcs.empty()) gpcs = ask(**api, static_cast<CUmodule>(module), device);
   return gpcs;
 }
 

@@ -1,5 +1,5 @@
-// Where a GPU runs the clusters of a grid. The driver does not tell, so a kernel that writes %smid
-// is asked. No CUDA header: tests use this too.
+// Where a GPU runs the clusters of a grid. The driver does not tell, so blocks are asked. No CUDA
+// header: tests use this too.
 #pragma once
 
 #include <span>
@@ -24,8 +24,9 @@ struct SeenGrid {
 std::vector<ClusterGpcs> gpcs_of(std::span<const SeenGrid> grids);
 
 // The same of the current context's GPU, from five launches of some microseconds on a stream of
-// their own, in each process until they have told it. Empty before compute capability 9.0, where
-// the driver refuses, and where other work keeps the GPU busy. Nothing but speed depends on it.
-std::vector<ClusterGpcs> cluster_gpcs(const DeviceSpec& device);
+// their own, in each process until they have told it. `module` (a CUmodule) has the entry of
+// where.cuh. Empty where it has not, where the driver refuses, and where other work keeps the GPU
+// busy: nothing but speed depends on it.
+std::vector<ClusterGpcs> cluster_gpcs(void* module, const DeviceSpec& device);
 
 }  // namespace autotune::gpu

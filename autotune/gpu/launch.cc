@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "autotune/gpu/gpcs.h"
 #include "autotune/gpu/handles.h"
 #include "autotune/io/builtin.h"
 #include "search/occupancy.h"
@@ -216,6 +217,11 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
   result = api.cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, impl_->device);
   if (result != CUDA_SUCCESS) return driver_failure(result, "cannot read a GPU's attributes");
   return too_many_to_wait(plan, std::int64_t{blocks} * sms);
+}
+
+DeviceSpec LoadedKernel::placed(const LaunchPlan& plan, DeviceSpec device) const {
+  if (cluster_of(plan) > 1) device.cluster_gpcs = cluster_gpcs(impl_->module.get(), device);
+  return device;
 }
 
 Expected<void> LoadedKernel::launch(const LaunchPlan& plan, void* stream) const {

@@ -27,6 +27,10 @@ class LoadedKernel {
   // function's limit of dynamic shared memory as needed. Call once before launch().
   Expected<std::optional<Verdict>> prepare(const LaunchPlan& plan) const;
 
+  // The device as such a plan is to be made for: where it runs clusters is asked of it once the
+  // plan has some. Else, and where it does not tell, as it is given.
+  DeviceSpec placed(const LaunchPlan& plan, DeviceSpec device) const;
+
   // Asynchronous on `stream` (null: the default one). failed with the driver's words.
   Expected<void> launch(const LaunchPlan& plan, void* stream) const;
 

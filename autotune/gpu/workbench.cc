@@ -7,7 +7,6 @@
 #include <bit>
 #include <cmath>
 
-#include "autotune/gpu/gpcs.h"
 #include "autotune/gpu/handles.h"
 #include "autotune/gpu/nvrtc.h"
 
@@ -129,7 +128,6 @@ Expected<Workbench> Workbench::create(int device_index) {
   if (!gpu) return tl::unexpected(gpu.error());
   auto context = Context::create(device_index);
   if (!context) return tl::unexpected(context.error());
-  gpu->spec.cluster_gpcs = cluster_gpcs(gpu->spec);
   auto module = compile_tools(gpu->spec.limits.arch);
   if (!module) return tl::unexpected(module.error());
   auto tools = find_tools(*module);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "autotune/gpu/detect.h"
-#include "autotune/gpu/gpcs.h"
 #include "autotune/gpu/launch.h"
 #include "autotune/lookup/cubin_source.h"
 #include "kernels/kernel.h"
@@ -74,20 +73,18 @@ Expected<Kernel> KernelMaker::make(std::span<const std::string> images, const Co
                                    const Problem& problem, const DeviceSpec& device) {
   const StageWorkspace workspace = workspace_of(config, problem, device, 0);
   std::vector<gpu::LoadedKernel> kernels;
-  bool in_clusters = false;
+  DeviceSpec here = device;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
     const Config own = stage_of(config, i);
     auto loaded = gpu::LoadedKernel::load(images[i], own.kernel->entry());
     if (!loaded) return tl::unexpected(loaded.error());
     const LaunchPlan plan = stage_launch(config, problem, i, device, {}, workspace, 0);
-    in_clusters = in_clusters || plan.cluster[0] > 1;
     const auto verdict = loaded->prepare(plan);
     if (!verdict) return tl::unexpected(verdict.error());
     if (*verdict) return fail(ErrorCode::failed, search::describe(**verdict, own, device));
+    here = loaded->placed(plan, std::move(here));
     kernels.push_back(*std::move(loaded));
   }
-  DeviceSpec here = device;
-  if (in_clusters) here.cluster_gpcs = gpu::cluster_gpcs(device);
   return Kernel(std::make_unique<Kernel::Impl>(
       Kernel::Impl{problem, std::move(here), config, workspace, std::move(kernels)}));
 }

@@ -80,6 +80,16 @@ class Stored {
   std::int64_t column_;
 };
 
+// PTX with that entry and no other.
+std::string alone(std::string_view text, std::string_view entry) {
+  constexpr std::string_view kEntry = ".visible .entry ";
+  const std::size_t first = text.find(kEntry);
+  const std::size_t begin = text.find(std::string(kEntry) + std::string(entry) + "(");
+  if (begin == std::string_view::npos) throw emulator::Fault("no entry " + std::string(entry));
+  const std::size_t end = std::min(text.find(kEntry, begin + 1), text.size());
+  return std::string(text.substr(0, first)) + std::string(text.substr(begin, end - begin));
+}
+
 }  // namespace
 
 float rounded(float value, DType dtype) {
@@ -104,7 +114,7 @@ emulator::Program program_of(const Config& config, const Problem& problem, const
   const auto text =
       (*compiler)->ptx({source, config.kernel->entry(), device.limits.arch, definitions});
   if (!text) throw emulator::Fault(text.error().message);
-  return emulator::parse_ptx(*text);
+  return emulator::parse_ptx(alone(*text, config.kernel->entry()));
 }
 
 std::vector<float> emulate(const emulator::Program& program, const Config& config,

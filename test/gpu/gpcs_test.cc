@@ -3,21 +3,31 @@
 
 #include <map>
 
+#include "autotune/gpu/launch.h"
 #include "kernels/device_spec.h"
+#include "test/gpu/default_config.h"
 #include "test/gpu/gpu_here.h"
 
 using namespace autotune;
 
-TEST_CASE("the GPU tells where its clusters run, and the same once more") {
+TEST_CASE("a kernel in clusters learns where they run") {
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
   const DeviceSpec& device = bench->gpu().spec;
-  const std::vector<ClusterGpcs> told = gpu::cluster_gpcs(device);
-  CHECK(told == device.cluster_gpcs);
-  if (device.limits.cc < 90) {
-    CHECK(told.empty());
-    return;
-  }
+  if (device.limits.cc != 90) return;  // has no wgmma
+  const Problem problem = test::gemm(512, 512, 512, DType::bf16, Layout::tn);
+  const auto placed = [&](const std::string& text) {
+    const Config config = *parse_config(text, *find_family("gemm"));
+    const gpu::CompiledCode code = test::compile(config, problem, device);
+    REQUIRE(code.ok);
+    const auto kernel = gpu::LoadedKernel::load(code.cubin, config.kernel->entry());
+    REQUIRE(kernel);
+    return kernel->placed(config.kernel->launch_plan(config, problem, device, {}, 0), device)
+        .cluster_gpcs;
+  };
+  CHECK(placed("wgmma:block_m=64,block_n=64").empty());
+  const auto told = placed("wgmma:block_m=64,block_n=64,cluster_m=2,cluster_n=1,split_k=1");
+  CHECK(placed("wgmma:block_m=64,block_n=64,cluster_m=1,cluster_n=2,split_k=1") == told);
   REQUIRE(told.size() == 3);
   for (const ClusterGpcs& grid : told) {
     INFO("clusters of " << grid.blocks);
@@ -25,9 +35,7 @@ TEST_CASE("the GPU tells where its clusters run, and the same once more") {
     CHECK(static_cast<int>(grid.gpcs.size()) * grid.blocks == reached / grid.blocks * grid.blocks);
     std::map<int, int> sms;
     for (const int gpc : grid.gpcs) sms[gpc] += grid.blocks;
-    // A GPC has at most nine TPCs of two SMs, and what two of these have in common is more than
-    // one.
     CHECK(sms.size() > 1);
-    for (const auto& [gpc, count] : sms) CHECK(count <= 18);
+    for (const auto& [gpc, count] : sms) CHECK(count <= 18);  // nine TPCs of two SMs
   }
 }

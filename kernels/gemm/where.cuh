@@ -1,0 +1,10 @@
+// A second entry beside a kernel that runs in clusters, by which a program learns where the GPU at
+// hand runs them: the driver does not tell.
+
+// The SM of each block; all stay until the last one has begun, `clocks` later at most.
+extern "C" __global__ void where_blocks_run(u32* sms, u64 clocks) {
+  const i64 start = clock64();
+  if (threadIdx.x == 0) asm volatile("mov.u32 %0, %%smid;" : "=r"(sms[blockIdx.x]));
+  while (u64(clock64() - start) < clocks) {
+  }
+}
