@@ -16,8 +16,9 @@ TEST_CASE("a kernel in clusters learns where they run") {
   const DeviceSpec& device = bench->gpu().spec;
   if (device.limits.cc != 90) return;  // has no wgmma
   const Problem problem = test::gemm(512, 512, 512, DType::bf16, Layout::tn);
-  const auto placed = [&](const std::string& text) {
-    const Config config = *parse_config(text, *find_family("gemm"));
+  const auto placed = [&](const std::string& cluster) {
+    const Config config = *parse_config(
+        "wgmma:block_m=64,block_n=64,stages=4,consumers=1," + cluster, *find_family("gemm"));
     const gpu::CompiledCode code = test::compile(config, problem, device);
     REQUIRE(code.ok);
     const auto kernel = gpu::LoadedKernel::load(code.cubin, config.kernel->entry());
@@ -25,9 +26,9 @@ TEST_CASE("a kernel in clusters learns where they run") {
     return kernel->placed(config.kernel->launch_plan(config, problem, device, {}, 0), device)
         .cluster_gpcs;
   };
-  CHECK(placed("wgmma:block_m=64,block_n=64").empty());
-  const auto told = placed("wgmma:block_m=64,block_n=64,cluster_m=2,cluster_n=1,split_k=1");
-  CHECK(placed("wgmma:block_m=64,block_n=64,cluster_m=1,cluster_n=2,split_k=1") == told);
+  CHECK(placed("cluster_m=1,cluster_n=1").empty());
+  const auto told = placed("cluster_m=2,cluster_n=1");
+  CHECK(placed("cluster_m=1,cluster_n=2") == told);
   REQUIRE(told.size() == 3);
   for (const ClusterGpcs& grid : told) {
     INFO("clusters of " << grid.blocks);

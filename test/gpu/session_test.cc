@@ -116,21 +116,22 @@ TEST_CASE("a session's kernel: compiled once, then from the cache; launched, cap
   const Folder folder;
   SessionOptions options;
   options.cache = folder.path / "cache.db";
-  const Problem square = test::gemm(512, 512, 512, DType::bf16, Layout::tn);
   // Each with a config, the default one where there is none.
   std::vector<std::pair<Problem, std::string>> cases{
-      {square, ""},
+      {test::gemm(512, 512, 512, DType::bf16, Layout::tn), ""},
       {test::gemm(17, 512, 512, DType::bf16, Layout::tn), ""},
       {test::geglu(100, 512, 512, DType::bf16, Layout::tn, Activation::silu), ""}};
   if (bench->gpu().spec.limits.cc == 90) {
-    cases.emplace_back(square, "wgmma:block_m=64,block_n=64,cluster_m=2,cluster_n=1,split_k=1");
+    cases.emplace_back(test::gemm(256, 512, 1024, DType::bf16, Layout::tn),
+                       "wgmma:block_m=64,block_n=64,stages=4,consumers=1,cluster_m=2,cluster_n=1");
   }
   for (const auto& [problem, text] : cases) {
     options.allow_compile = true;
+    BestConfig best;
     {
       const auto first = Session::open(options);
       if (!first) FAIL(first.error().message);
-      BestConfig best = *first->best_config(problem);
+      best = *first->best_config(problem);
       if (!text.empty()) best.config = to_string(*parse_config(text, *find_family("gemm")));
       // Without a compiler only what was tuned is an answer.
       store_winner(options.cache, problem, best, bench->gpu().spec);
@@ -144,6 +145,7 @@ TEST_CASE("a session's kernel: compiled once, then from the cache; launched, cap
     options.allow_compile = false;
     auto session = Session::open(options);
     if (!session) FAIL(session.error().message);
+    CHECK(session->best_config(problem)->config == best.config);
     auto kernel = session->kernel(problem);
     if (!kernel) FAIL(kernel.error().message);
     Subject subject = subject_for(*bench, problem, *std::move(kernel));
