@@ -51,9 +51,10 @@ Expected<BestConfig> best_config(const Problem& problem, const BestOptions& opti
 class Kernel {
  public:
   // Takes the cubin from the cache, else compiles it with NVRTC (and keeps it in the cache), for
-  // the CUDA device `options.ordinal`; `options.device` is not asked. Errors: bad_input (a problem
-  // or config that is none, or another GPU than that device), nothing_fits, no_gpu, no_compiler
-  // (not cached and no NVRTC), failed.
+  // the CUDA device `options.ordinal`; `options.device` is not asked. The first that runs in
+  // clusters asks the GPU where, see Session::kernel(). Errors: bad_input (a problem or config that
+  // is none, or another GPU than that device), nothing_fits, no_gpu, no_compiler (not cached and no
+  // NVRTC), failed.
   static Expected<Kernel> load(const BestConfig& best, const BestOptions& options = {});
 
   Kernel(Kernel&&) noexcept;

@@ -48,9 +48,11 @@ class Session {
 
   // The answer as an object to launch, loaded into the CUDA context that is current on this thread;
   // to be called once per problem and context, outside of stream capture. The session may go
-  // before the kernel. Launching allocates nothing and can be captured in a CUDA graph. Errors:
-  // those of best_config(); no_compiler where the code is stored nowhere and NVRTC is not here or
-  // compiling was not allowed; no_gpu without a driver or a current context; failed.
+  // before the kernel. Launching allocates nothing and can be captured in a CUDA graph. The first
+  // kernel that runs in clusters launches a few short ones on a stream of its own and waits for
+  // them, to learn where the GPU runs these. Errors: those of best_config(); no_compiler where the
+  // code is stored nowhere and NVRTC is not here or compiling was not allowed; no_gpu without a
+  // driver or a current context; failed.
   Expected<Kernel> kernel(const Problem& problem) const;
 
   // The GPU that it answers for: "NVIDIA H200".

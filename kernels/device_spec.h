@@ -56,7 +56,7 @@ struct ReadPoint {
 
 // Where a grid of clusters of so many blocks runs, each on SMs of its own: the GPC of each cluster,
 // below kMostGpcs, in the order of the grid. A smaller grid runs as the first clusters of a larger
-// one do.
+// one do, but for the GPC where the first round of them begins (kernels/gemm/NOTES.md).
 inline constexpr int kMostGpcs = 32;
 struct ClusterGpcs {
   int blocks = 0;

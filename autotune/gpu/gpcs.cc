@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -15,15 +16,17 @@ namespace {
 
 constexpr const char* kEntry = "where_blocks_run";
 // One of 16 takes most of a GPC, where the driver allows it.
-constexpr std::array kClusters{1, 2, 4, 8, 16};
+constexpr std::array kClusters{2, 4, 8, 16};
 constexpr int kLargestPlaced = 8;
 
 constexpr std::uint64_t kClocksToStay = 20'000;
 // Other work on the GPU keeps blocks of a launch waiting, but seldom for all of these.
-constexpr int kAttempts = 16;
+constexpr int kLaunches = 16;
+// Nor is a GPU that is busy each time asked whenever a kernel is loaded.
+constexpr int kMostAsked = 3;
 
 // Sets of SMs that are known to be of one GPC.
-class Sets {
+class GpcSets {
  public:
   int of(int sm) {
     while (true) {
@@ -74,124 +77,123 @@ class OutsideCapture {
 
 class Probe {
  public:
-  // Not `ready` where the driver refuses any of it.
-  Probe(const DriverApi& api, CUmodule module, const DeviceSpec& device)
-      : api_(api), device_(device) {
-    if (api.cuModuleGetFunction(&function_, module, kEntry) != CUDA_SUCCESS) return;
+  // nullopt where the driver refuses any of it.
+  static std::optional<Probe> create(const DriverApi& api, CUmodule module,
+                                     const DeviceSpec& device) {
+    Probe probe(api, device);
     auto stream = create_stream();
-    if (!stream) return;
-    stream_ = std::move(*stream);
-    void* host = nullptr;
-    const std::size_t bytes = device.sm_count * sizeof(int);
-    if (api.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return;
-    seen_ = HostBuffer(host);
+    if (!stream) return std::nullopt;
+    probe.stream_ = std::move(*stream);
+    void* page = nullptr;
     const auto smem = static_cast<int>(device.limits.smem_optin_per_block);
-    ready = api.cuMemHostGetDevicePointer(&address_, host, 0) == CUDA_SUCCESS &&
-            api.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                   smem) == CUDA_SUCCESS;
+    CUresult state = api.cuModuleGetFunction(&probe.function_, module, kEntry);
+    if (state == CUDA_SUCCESS) {
+      state = api.cuFuncSetAttribute(probe.function_,
+                                     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, smem);
+    }
+    if (state == CUDA_SUCCESS) {
+      state = api.cuMemHostAlloc(&page, device.sm_count * sizeof(int), CU_MEMHOSTALLOC_DEVICEMAP);
+    }
+    probe.page_ = HostBuffer(page);
+    if (state == CUDA_SUCCESS) state = api.cuMemHostGetDevicePointer(&probe.address_, page, 0);
+    if (state != CUDA_SUCCESS) return std::nullopt;
     // An error leaves clusters of 16 out.
-    api.cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    api.cuFuncSetAttribute(probe.function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    return probe;
   }
 
   // All kinds of clusters, or none where one could not be seen undisturbed.
   std::vector<SeenGrid> grids() {
     std::vector<SeenGrid> grids;
     for (const int cluster : kClusters) {
-      auto sms = seen(cluster);
+      auto sms = undisturbed(cluster);
       if (!sms) return {};
       grids.push_back({cluster, std::move(*sms)});
     }
     return grids;
   }
 
-  bool ready = false;
-
  private:
-  // The SM of each block of a launch, no block where it was refused; nullopt where others were in
-  // the way.
-  std::optional<std::vector<int>> seen(int cluster) {
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  Probe(const DriverApi& api, const DeviceSpec& device) : api_(&api), device_(&device) {}
+
+  // The SM of each block as two launches had it, no block where these were refused. Which SMs are
+  // still busy as others begin is not the same twice.
+  std::optional<std::vector<int>> undisturbed(int cluster) {
+    std::set<std::vector<int>> seen;
+    for (int i = 0; i < kLaunches; ++i) {
       const int blocks = launch(cluster);
-      if (api_.cuStreamSynchronize(stream_.get()) != CUDA_SUCCESS) return std::nullopt;
-      const int* const first = static_cast<const int*>(seen_.get());
+      if (api_->cuStreamSynchronize(stream_.get()) != CUDA_SUCCESS) return std::nullopt;
+      const int* const first = static_cast<const int*>(page_.get());
       std::vector<int> sms(first, first + blocks);
-      if (on_one_each(sms)) return sms;
+      if (on_one_each(sms) && !seen.insert(sms).second) return sms;
     }
     return std::nullopt;
   }
 
   // As many clusters as run at once; the blocks of the launch, 0 where there was none.
   int launch(int cluster) {
+    CUlaunchAttribute attribute{};
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
     CUlaunchConfig config{};
     config.gridDimX = static_cast<unsigned>(cluster);
     config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = 32;
     config.blockDimY = config.blockDimZ = 1;
-    config.sharedMemBytes = static_cast<unsigned>(device_.limits.smem_optin_per_block);
+    config.sharedMemBytes = static_cast<unsigned>(device_->limits.smem_optin_per_block);
     config.hStream = stream_.get();
-    CUlaunchAttribute attribute{};
-    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
     config.attrs = &attribute;
-    int blocks = device_.sm_count;
-    if (cluster > 1) {  // with the attribute, blocks by themselves run in the order of clusters
-      config.numAttrs = 1;
-      int clusters = 0;
-      if (api_.cuOccupancyMaxActiveClusters(&clusters, function_, &config) != CUDA_SUCCESS) {
-        return 0;
-      }
-      blocks = std::min(clusters * cluster, blocks / cluster * cluster);
-    }
+    config.numAttrs = 1;
+    int clusters = 0;
+    if (api_->cuOccupancyMaxActiveClusters(&clusters, function_, &config) != CUDA_SUCCESS) return 0;
+    const int blocks = std::min(clusters, device_->sm_count / cluster) * cluster;
     if (blocks == 0) return 0;
     config.gridDimX = static_cast<unsigned>(blocks);
     std::uint64_t clocks = kClocksToStay;
     std::array<void*, 2> arguments{&address_, &clocks};
-    const CUresult result = api_.cuLaunchKernelEx(&config, function_, arguments.data(), nullptr);
-    return result == CUDA_SUCCESS ? blocks : 0;
+    const CUresult state = api_->cuLaunchKernelEx(&config, function_, arguments.data(), nullptr);
+    return state == CUDA_SUCCESS ? blocks : 0;
   }
 
-  const DriverApi& api_;
-  const DeviceSpec& device_;
+  const DriverApi* api_;
+  const DeviceSpec* device_;
   CUfunction function_ = nullptr;
   Stream stream_;
-  HostBuffer seen_;
+  HostBuffer page_;  // where a launch leaves the SM of each block
   CUdeviceptr address_ = 0;
 };
 
 std::vector<ClusterGpcs> ask(const DriverApi& api, CUmodule module, const DeviceSpec& device) {
   const OutsideCapture outside(api);
-  Probe probe(api, module, device);
-  if (!probe.ready) return {};
-  return gpcs_of(probe.grids());
+  auto probe = Probe::create(api, module, device);
+  if (!probe) return {};
+  return gpcs_of(probe->grids());
 }
+
+struct Answer {
+  std::vector<ClusterGpcs> gpcs;
+  int asked = 0;
+};
 
 }  // namespace
 
 std::vector<ClusterGpcs> gpcs_of(std::span<const SeenGrid> grids) {
-  Sets sets;
-  std::set<int> clustered;  // SMs that a cluster of more than two takes
+  GpcSets sets;
   for (const SeenGrid& grid : grids) {
     for (std::size_t i = 0; i < grid.sms.size(); ++i) {
       sets.join(grid.sms[i], grid.sms[i - i % grid.cluster]);
-      if (grid.cluster > kPairCluster) clustered.insert(grid.sms[i]);
     }
   }
-  for (const SeenGrid& grid : grids) {
-    if (grid.cluster != 1) continue;
-    for (std::size_t i = 1; i < grid.sms.size(); ++i) {
-      if (clustered.count(grid.sms[i]) == 0) sets.join(grid.sms[i], grid.sms[i - 1]);
-    }
-  }
-  std::map<int, int> number = sets.by_size();
-  if (number.size() > kMostGpcs) return {};
+  std::map<int, int> number_of = sets.by_size();
+  if (number_of.size() > kMostGpcs) return {};
 
   std::vector<ClusterGpcs> found;
   for (const SeenGrid& grid : grids) {
-    if (grid.cluster == 1 || grid.cluster > kLargestPlaced || grid.sms.empty()) continue;
+    if (grid.cluster > kLargestPlaced || grid.sms.empty()) continue;
     ClusterGpcs& list = found.emplace_back();
     list.blocks = grid.cluster;
     for (std::size_t i = 0; i < grid.sms.size(); i += grid.cluster) {
-      list.gpcs.push_back(number[sets.of(grid.sms[i])]);
+      list.gpcs.push_back(number_of[sets.of(grid.sms[i])]);
     }
   }
   return found;
@@ -202,11 +204,14 @@ std::vector<ClusterGpcs> cluster_gpcs(void* module, const DeviceSpec& device) {
   CUdevice index = 0;
   if (!api || (*api)->cuCtxGetDevice(&index) != CUDA_SUCCESS) return {};
   static auto* const mutex = new std::mutex;  // leaked, as the driver is
-  static auto* const told = new std::map<CUdevice, std::vector<ClusterGpcs>>;
+  static auto* const answers = new std::map<CUdevice, Answer>;
   const std::lock_guard lock(*mutex);
-  std::vector<ClusterGpcs>& gpcs = (*told)[index];
-  if (gpcs.empty()) gpcs = ask(**api, static_cast<CUmodule>(module), device);
-  return gpcs;
+  Answer& answer = (*answers)[index];
+  if (answer.gpcs.empty() && answer.asked < kMostAsked) {
+    ++answer.asked;
+    answer.gpcs = ask(**api, static_cast<CUmodule>(module), device);
+  }
+  return answer.gpcs;
 }
 
 }  // namespace autotune::gpu

@@ -1,7 +1,6 @@
 #include "autotune/io/table_writer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <string_view>
 #include <utility>
