@@ -78,19 +78,16 @@ class OutsideCapture {
 class Probe {
  public:
   // nullopt where the driver refuses any of it.
-  static std::optional<Probe> create(const DriverApi& api, CUmodule module,
+  static std::optional<Probe> create(const DriverApi& api, CUfunction where,
                                      const DeviceSpec& device) {
-    Probe probe(api, device);
+    Probe probe(api, where, device);
     auto stream = create_stream();
     if (!stream) return std::nullopt;
     probe.stream_ = std::move(*stream);
     void* page = nullptr;
     const auto smem = static_cast<int>(device.limits.smem_optin_per_block);
-    CUresult state = api.cuModuleGetFunction(&probe.function_, module, kEntry);
-    if (state == CUDA_SUCCESS) {
-      state = api.cuFuncSetAttribute(probe.function_,
-                                     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, smem);
-    }
+    CUresult state =
+        api.cuFuncSetAttribute(where, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, smem);
     if (state == CUDA_SUCCESS) {
       state = api.cuMemHostAlloc(&page, device.sm_count * sizeof(int), CU_MEMHOSTALLOC_DEVICEMAP);
     }
@@ -98,7 +95,7 @@ class Probe {
     if (state == CUDA_SUCCESS) state = api.cuMemHostGetDevicePointer(&probe.address_, page, 0);
     if (state != CUDA_SUCCESS) return std::nullopt;
     // An error leaves clusters of 16 out.
-    api.cuFuncSetAttribute(probe.function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    api.cuFuncSetAttribute(where, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     return probe;
   }
 
@@ -114,7 +111,8 @@ class Probe {
   }
 
  private:
-  Probe(const DriverApi& api, const DeviceSpec& device) : api_(&api), device_(&device) {}
+  Probe(const DriverApi& api, CUfunction where, const DeviceSpec& device)
+      : api_(&api), device_(&device), where_(where) {}
 
   // The SM of each block as two launches had it, no block where these were refused. Which SMs are
   // still busy as others begin is not the same twice.
@@ -145,27 +143,27 @@ class Probe {
     config.attrs = &attribute;
     config.numAttrs = 1;
     int clusters = 0;
-    if (api_->cuOccupancyMaxActiveClusters(&clusters, function_, &config) != CUDA_SUCCESS) return 0;
+    if (api_->cuOccupancyMaxActiveClusters(&clusters, where_, &config) != CUDA_SUCCESS) return 0;
     const int blocks = std::min(clusters, device_->sm_count / cluster) * cluster;
     if (blocks == 0) return 0;
     config.gridDimX = static_cast<unsigned>(blocks);
     std::uint64_t clocks = kClocksToStay;
     std::array<void*, 2> arguments{&address_, &clocks};
-    const CUresult state = api_->cuLaunchKernelEx(&config, function_, arguments.data(), nullptr);
+    const CUresult state = api_->cuLaunchKernelEx(&config, where_, arguments.data(), nullptr);
     return state == CUDA_SUCCESS ? blocks : 0;
   }
 
   const DriverApi* api_;
   const DeviceSpec* device_;
-  CUfunction function_ = nullptr;
+  CUfunction where_;
   Stream stream_;
   HostBuffer page_;  // where a launch leaves the SM of each block
   CUdeviceptr address_ = 0;
 };
 
-std::vector<ClusterGpcs> ask(const DriverApi& api, CUmodule module, const DeviceSpec& device) {
+std::vector<ClusterGpcs> ask(const DriverApi& api, CUfunction where, const DeviceSpec& device) {
   const OutsideCapture outside(api);
-  auto probe = Probe::create(api, module, device);
+  auto probe = Probe::create(api, where, device);
   if (!probe) return {};
   return gpcs_of(probe->grids());
 }
@@ -202,14 +200,18 @@ std::vector<ClusterGpcs> gpcs_of(std::span<const SeenGrid> grids) {
 std::vector<ClusterGpcs> cluster_gpcs(void* module, const DeviceSpec& device) {
   auto api = driver();
   CUdevice index = 0;
-  if (!api || (*api)->cuCtxGetDevice(&index) != CUDA_SUCCESS) return {};
+  CUfunction where = nullptr;
+  if (!api || (*api)->cuCtxGetDevice(&index) != CUDA_SUCCESS ||
+      (*api)->cuModuleGetFunction(&where, static_cast<CUmodule>(module), kEntry) != CUDA_SUCCESS) {
+    return {};
+  }
   static auto* const mutex = new std::mutex;  // leaked, as the driver is
   static auto* const answers = new std::map<CUdevice, Answer>;
   const std::lock_guard lock(*mutex);
   Answer& answer = (*answers)[index];
   if (answer.gpcs.empty() && answer.asked < kMostAsked) {
     ++answer.asked;
-    answer.gpcs = ask(**api, static_cast<CUmodule>(module), device);
+    answer.gpcs = ask(**api, where, device);
   }
   return answer.gpcs;
 }

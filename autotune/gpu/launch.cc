@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "autotune/gpu/gpcs.h"
 #include "autotune/gpu/handles.h"
@@ -220,7 +221,9 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
 }
 
 DeviceSpec LoadedKernel::placed(const LaunchPlan& plan, DeviceSpec device) const {
-  if (cluster_of(plan) > 1) device.cluster_gpcs = cluster_gpcs(impl_->module.get(), device);
+  if (cluster_of(plan) == 1) return device;
+  auto told = cluster_gpcs(impl_->module.get(), device);
+  if (!told.empty()) device.cluster_gpcs = std::move(told);
   return device;
 }
 
