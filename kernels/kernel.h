@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/config.h"
+#include "kernels/device_source.h"
 #include "kernels/device_spec.h"
 #include "kernels/problem.h"
 #include "kernels/resources.h"
@@ -123,6 +124,8 @@ struct TensorMap {
   std::uint32_t box_inner = 0;   // elements
   std::uint32_t box_outer = 0;
   std::uint32_t swizzle_bytes = 0;  // 0, 32, 64 or 128
+
+  friend bool operator==(const TensorMap&, const TensorMap&) = default;
 };
 
 // Everything cuLaunchKernelEx needs. `params` is the kernel's single struct parameter, by value.
@@ -140,6 +143,8 @@ struct LaunchPlan {
   bool follows = false;
   // Its blocks wait for each other: none may begin before all can (cooperative launch).
   bool cooperative = false;
+
+  friend bool operator==(const LaunchPlan&, const LaunchPlan&) = default;
 };
 
 class HostTwin {
@@ -150,7 +155,7 @@ class HostTwin {
   // Entry point in the compiled source (extern "C").
   virtual std::string_view entry() const = 0;
   // The whole device source: self-contained, needs no include path.
-  virtual std::string_view source() const = 0;
+  virtual DeviceSource source() const = 0;
   virtual std::span<const Parameter> parameters() const = 0;
   virtual std::span<const Constraint> constraints() const = 0;
 

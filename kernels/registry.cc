@@ -27,21 +27,6 @@ const Family kMlp{
     kMlpStages};
 const Family* const kFamilies[] = {&kGemm, &kGeglu, &kMlp};
 
-// The digest of a kernel's source, computed once: hashing 20 KB for every config would show.
-std::string source_digest(const HostTwin& kernel) {
-  static const auto digests = [] {
-    std::vector<std::pair<const HostTwin*, std::string>> list;
-    for (const Family* family : kFamilies) {
-      for (const HostTwin* k : family->kernels) list.emplace_back(k, sha256_hex(k->source()));
-    }
-    return list;
-  }();
-  for (const auto& [known, digest] : digests) {
-    if (known == &kernel) return digest;
-  }
-  return sha256_hex(kernel.source());
-}
-
 }  // namespace
 
 std::span<const Family* const> families() { return kFamilies; }
@@ -62,7 +47,8 @@ const HostTwin* find_kernel(const Family& family, std::string_view name) {
 
 std::string source_hash(const Config& config, const KernelTraits& traits,
                         const DeviceSpec& device) {
-  std::string text = fmt::format("{}\n{}\n", source_digest(*config.kernel), config.kernel->entry());
+  std::string text =
+      fmt::format("{}\n{}\n", config.kernel->source().sha256, config.kernel->entry());
   for (const std::string_view option : kCompilerOptions) text += fmt::format("{}\n", option);
   for (const auto& [name, value] : config.kernel->definitions(config, traits, device)) {
     text += fmt::format("{}={}\n", name, value);

@@ -35,6 +35,7 @@ namespace autotune::gpu {
   X(cuFuncSetAttribute)                          \
   X(cuLaunchKernelEx)                            \
   X(cuTensorMapEncodeTiled)                      \
+  X(cuTensorMapReplaceAddress)                   \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
   X(cuOccupancyMaxActiveClusters)                \
   X(cuMemAlloc)                                  \

@@ -104,22 +104,41 @@ CUresult encode(const DriverApi& api, const TensorMap& map, CUtensorMap& out) {
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-// The kernel's parameter with its tensor maps in place.
-Expected<decltype(LaunchPlan::params)> parameters(const DriverApi& api, const LaunchPlan& plan) {
-  auto params = plan.params;
+// Tensor maps are 64 bytes apart from each other in it, as the driver wants them.
+struct alignas(64) Parameter {
+  decltype(LaunchPlan::params) bytes;
+
+  void copy(const LaunchPlan& plan) {
+    std::memcpy(bytes.data(), plan.params.data(), plan.params_size);
+  }
+  CUtensorMap* map(const LaunchPlan& plan, std::size_t i) {
+    return reinterpret_cast<CUtensorMap*>(bytes.data() + plan.maps[i].offset);
+  }
+};
+
+// The parameter with its tensor maps in place.
+Expected<void> encode_maps(const DriverApi& api, const LaunchPlan& plan, Parameter& parameter) {
   for (std::size_t i = 0; i < plan.map_count; ++i) {
     const TensorMap& map = plan.maps[i];
-    CUtensorMap encoded;
-    const CUresult result = encode(api, map, encoded);
+    const CUresult result = encode(api, map, *parameter.map(plan, i));
     if (result != CUDA_SUCCESS) {
       return driver_failure(
           result, fmt::format("the driver refuses a tensor map of {} x {} elements, {} bytes from "
                               "row to row, in boxes of {} x {}",
                               map.outer, map.inner, map.pitch_bytes, map.box_outer, map.box_inner));
     }
-    std::memcpy(params.data() + map.offset, &encoded, sizeof(encoded));
   }
-  return params;
+  return {};
+}
+
+Expected<void> start(const DriverApi& api, CUfunction function, const LaunchPlan& plan,
+                     Parameter& parameter, void* stream) {
+  Attributes attributes{};
+  const CUlaunchConfig config = configuration(plan, static_cast<CUstream>(stream), attributes);
+  std::array<void*, 1> arguments{parameter.bytes.data()};
+  const CUresult result = api.cuLaunchKernelEx(&config, function, arguments.data(), nullptr);
+  if (result != CUDA_SUCCESS) return driver_failure(result, "the launch was refused");
+  return {};
 }
 
 // What remains when threads and shared memory fit and yet no block does.
@@ -220,23 +239,46 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
   return too_many_to_wait(plan, std::int64_t{blocks} * sms);
 }
 
-DeviceSpec LoadedKernel::placed(const LaunchPlan& plan, DeviceSpec device) const {
-  if (cluster_of(plan) == 1) return device;
+DeviceSpec LoadedKernel::placed(DeviceSpec device) const {
   auto told = cluster_gpcs(impl_->module.get(), device);
   if (!told.empty()) device.cluster_gpcs = std::move(told);
   return device;
 }
 
 Expected<void> LoadedKernel::launch(const LaunchPlan& plan, void* stream) const {
-  Attributes attributes{};
-  const CUlaunchConfig config = configuration(plan, static_cast<CUstream>(stream), attributes);
-  auto params = parameters(*impl_->api, plan);
-  if (!params) return tl::unexpected(params.error());
-  std::array<void*, 1> arguments{params->data()};
-  const CUresult result =
-      impl_->api->cuLaunchKernelEx(&config, impl_->function, arguments.data(), nullptr);
-  if (result != CUDA_SUCCESS) return driver_failure(result, "the launch was refused");
-  return {};
+  Parameter parameter;
+  parameter.copy(plan);
+  auto encoded = encode_maps(*impl_->api, plan, parameter);
+  if (!encoded) return encoded;
+  return start(*impl_->api, impl_->function, plan, parameter, stream);
+}
+
+Expected<ReadyLaunch> LoadedKernel::ready(const PlanFor& plan_for) const {
+  // Of no memory, but such as the driver takes.
+  constexpr std::uint64_t kAnywhere = std::uint64_t{1} << 32;
+  const DevicePointers base{kAnywhere, kAnywhere, kAnywhere, kAnywhere, kAnywhere, kAnywhere};
+  auto pointers = pointers_of(plan_for, base);
+  if (!pointers) return fail(ErrorCode::failed, "more than addresses depends on the pointers");
+  ReadyLaunch ready{plan_for(base), *std::move(pointers)};
+  Parameter parameter;
+  parameter.copy(ready.plan);
+  auto encoded = encode_maps(*impl_->api, ready.plan, parameter);
+  if (!encoded) return tl::unexpected(encoded.error());
+  std::memcpy(ready.plan.params.data(), parameter.bytes.data(), ready.plan.params_size);
+  return ready;
+}
+
+Expected<void> LoadedKernel::launch(const ReadyLaunch& ready, const DevicePointers& at,
+                                    void* stream) const {
+  Parameter parameter;
+  parameter.copy(ready.plan);
+  put_words(ready.pointers, at, parameter.bytes);
+  for (const PlacedPointer& place : ready.pointers.maps) {
+    const CUresult result = impl_->api->cuTensorMapReplaceAddress(
+        parameter.map(ready.plan, place.at), reinterpret_cast<void*>(place.of(at)));
+    if (result != CUDA_SUCCESS) return driver_failure(result, "the driver refuses an address");
+  }
+  return start(*impl_->api, impl_->function, ready.plan, parameter, stream);
 }
 
 }  // namespace autotune::gpu

@@ -8,9 +8,16 @@
 
 #include "autotune/types.h"
 #include "kernels/kernel.h"
+#include "kernels/plan_pointers.h"
 #include "kernels/verdict.h"
 
 namespace autotune::gpu {
+
+// A launch with all in place but its pointers.
+struct ReadyLaunch {
+  LaunchPlan plan;  // its parameter has the tensor maps
+  PlanPointers pointers;
+};
 
 // Move-only; unloaded with its owner, while the context lives.
 class LoadedKernel {
@@ -27,12 +34,17 @@ class LoadedKernel {
   // function's limit of dynamic shared memory as needed. Call once before launch().
   Expected<std::optional<Verdict>> prepare(const LaunchPlan& plan) const;
 
-  // The device as such a plan is to be made for: where it runs clusters is asked of it once the
-  // plan has some. Else, and where it does not tell, as it is given.
-  DeviceSpec placed(const LaunchPlan& plan, DeviceSpec device) const;
+  // The device as plans of this kernel are to be made for: for one in clusters with where the GPU
+  // runs them, which is asked of it (see gpcs.h). Else, and where it does not tell, as it is given.
+  DeviceSpec placed(DeviceSpec device) const;
 
   // Asynchronous on `stream` (null: the default one). failed with the driver's words.
   Expected<void> launch(const LaunchPlan& plan, void* stream) const;
+
+  // For many launches that differ in pointers alone: a plan takes longer to make, and its tensor
+  // maps to encode, than to launch. failed with the driver's words.
+  Expected<ReadyLaunch> ready(const PlanFor& plan_for) const;
+  Expected<void> launch(const ReadyLaunch& ready, const DevicePointers& at, void* stream) const;
 
  private:
   struct Impl;

@@ -122,9 +122,7 @@ Result<Subject> Rig::subject(const worker::Contender& contender, int max_sms) {
     auto loaded = kernel(cubin, std::string(own.kernel->entry()));
     if (!loaded) return tl::unexpected(loaded.error());
     Stage& stage = stages.emplace_back(Stage{*loaded, {}});
-    const DeviceSpec here = (*loaded)->placed(
-        stage_launch(*whole, problem, i, device, operands_->pointers(), workspace, max_sms),
-        device);
+    const DeviceSpec here = (*loaded)->placed(device);
     for (std::size_t place = 0; place < operands_->places(); ++place) {
       stage.plans.push_back(
           stage_launch(*whole, problem, i, here, operands_->pointers(place), workspace, max_sms));

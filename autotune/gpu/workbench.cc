@@ -9,9 +9,10 @@
 
 #include "autotune/gpu/handles.h"
 #include "autotune/gpu/nvrtc.h"
+#include "kernels/device_source.h"
 
 namespace autotune::embedded {
-extern const std::string_view measure_source;
+extern const DeviceSource measure_source;
 }
 
 namespace autotune::gpu {
@@ -69,7 +70,7 @@ Expected<Module> compile_tools(const std::string& arch) {
   auto compiler = nvrtc();
   if (!compiler) return tl::unexpected(compiler.error());
   const CompiledCode code =
-      (*compiler)->compile({embedded::measure_source, "reference_gemm", arch, {}});
+      (*compiler)->compile({embedded::measure_source.text, "reference_gemm", arch, {}});
   if (!code.ok) {
     return fail(ErrorCode::no_compiler,
                 fmt::format("{} does not compile the measuring kernels for {}: {}",

@@ -56,7 +56,7 @@ Expected<Code> compiled_code(const Config& config, const Problem& problem,
   const HostTwin& kernel = *config.kernel;
   const auto definitions = kernel.definitions(config, traits_of(problem), device);
   gpu::CompiledCode code = (*compiler)->compile_unchecked(
-      {kernel.source(), kernel.entry(), device.limits.arch, definitions});
+      {kernel.source().text, kernel.entry(), device.limits.arch, definitions});
   if (!code.ok) {
     return fail(ErrorCode::failed, to_string(config) + " does not compile for " +
                                        device.limits.arch + ": " + code.log);

@@ -34,11 +34,13 @@ Expected<void> check_pointer(const char* name, std::uint64_t address) {
 }  // namespace
 
 struct Kernel::Impl {
+  struct Stage {
+    gpu::LoadedKernel kernel;
+    gpu::ReadyLaunch launch;
+  };
   Problem problem;
-  DeviceSpec device;
-  Config config;
-  StageWorkspace workspace;
-  std::vector<gpu::LoadedKernel> loaded;  // by stage
+  std::int64_t workspace_bytes = 0;
+  std::vector<Stage> stages;
 };
 
 namespace lookup {
@@ -72,8 +74,7 @@ Expected<Config> KernelMaker::config_of(const BestConfig& best, const Problem& p
 Expected<Kernel> KernelMaker::make(std::span<const std::string> images, const Config& config,
                                    const Problem& problem, const DeviceSpec& device) {
   const StageWorkspace workspace = workspace_of(config, problem, device, 0);
-  std::vector<gpu::LoadedKernel> kernels;
-  DeviceSpec here = device;
+  std::vector<Kernel::Impl::Stage> stages;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
     const Config own = stage_of(config, i);
     auto loaded = gpu::LoadedKernel::load(images[i], own.kernel->entry());
@@ -82,11 +83,15 @@ Expected<Kernel> KernelMaker::make(std::span<const std::string> images, const Co
     const auto verdict = loaded->prepare(plan);
     if (!verdict) return tl::unexpected(verdict.error());
     if (*verdict) return fail(ErrorCode::failed, search::describe(**verdict, own, device));
-    here = loaded->placed(plan, std::move(here));
-    kernels.push_back(*std::move(loaded));
+    const DeviceSpec here = loaded->placed(device);
+    auto ready = loaded->ready([&](const DevicePointers& at) {
+      return stage_launch(config, problem, i, here, at, workspace, 0);
+    });
+    if (!ready) return tl::unexpected(ready.error());
+    stages.push_back({*std::move(loaded), *std::move(ready)});
   }
-  return Kernel(std::make_unique<Kernel::Impl>(
-      Kernel::Impl{problem, std::move(here), config, workspace, std::move(kernels)}));
+  return Kernel(
+      std::make_unique<Kernel::Impl>(Kernel::Impl{problem, workspace.bytes, std::move(stages)}));
 }
 
 Expected<Kernel> KernelMaker::make(const Config& config, const Problem& problem,
@@ -154,7 +159,7 @@ Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* strea
       {"c", at.c, true, false},
       {"up", at.up, has_activation(problem), !has_activation(problem)},
       {"down", at.down, is_mlp(problem), !is_mlp(problem)},
-      {"workspace", at.workspace, impl_->workspace.bytes > 0, false},
+      {"workspace", at.workspace, impl_->workspace_bytes > 0, false},
   };
   for (const auto& pointer : pointers) {
     if (pointer.refused && pointer.address != 0) {
@@ -164,14 +169,12 @@ Expected<void> Kernel::launch(const void* a, const void* b, void* c, void* strea
     if (!pointer.needed) continue;
     if (auto sound = check_pointer(pointer.name, pointer.address); !sound) return sound;
   }
-  for (std::size_t i = 0; i < impl_->loaded.size(); ++i) {
-    const LaunchPlan plan =
-        stage_launch(impl_->config, problem, i, impl_->device, at, impl_->workspace, 0);
-    if (auto state = impl_->loaded[i].launch(plan, stream); !state) return state;
+  for (const Impl::Stage& stage : impl_->stages) {
+    if (auto state = stage.kernel.launch(stage.launch, at, stream); !state) return state;
   }
   return {};
 }
 
-std::int64_t Kernel::workspace_bytes() const { return impl_->workspace.bytes; }
+std::int64_t Kernel::workspace_bytes() const { return impl_->workspace_bytes; }
 
 }  // namespace autotune

@@ -37,7 +37,7 @@ void CodeMemory::keep(const std::string& hash, CodePtr code) {
 worker::CompileRequest compile_request(std::uint64_t id, const Config& config,
                                        const KernelTraits& traits, const DeviceSpec& device) {
   const HostTwin& kernel = *config.kernel;
-  return {id, std::string(kernel.source()), std::string(kernel.entry()), device.limits.arch,
+  return {id, std::string(kernel.source().text), std::string(kernel.entry()), device.limits.arch,
           kernel.definitions(config, traits, device)};
 }
 

@@ -6,7 +6,7 @@
 #include "kernels/gemm/gemm_twin.h"
 
 namespace autotune::embedded {
-extern const std::string_view gemm_gemv_source;
+extern const DeviceSource gemm_gemv_source;
 }
 
 namespace autotune::gemm {
@@ -173,7 +173,7 @@ class Gemv final : public GemmTwin {
  public:
   std::string_view name() const override { return "gemv"; }
   std::string_view entry() const override { return "gemm_gemv"; }
-  std::string_view source() const override { return embedded::gemm_gemv_source; }
+  DeviceSource source() const override { return embedded::gemm_gemv_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 

@@ -7,7 +7,7 @@
 #include "kernels/gemm/mma_args.h"
 
 namespace autotune::embedded {
-extern const std::string_view gemm_mma_source;
+extern const DeviceSource gemm_mma_source;
 }
 
 namespace autotune::gemm {
@@ -201,7 +201,7 @@ class Mma final : public GemmTwin {
  public:
   std::string_view name() const override { return "mma"; }
   std::string_view entry() const override { return "gemm_mma"; }
-  std::string_view source() const override { return embedded::gemm_mma_source; }
+  DeviceSource source() const override { return embedded::gemm_mma_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 

@@ -11,7 +11,7 @@
 #include "kernels/gemm/mma_bulk_args.h"
 
 namespace autotune::embedded {
-extern const std::string_view gemm_mma_bulk_source;
+extern const DeviceSource gemm_mma_bulk_source;
 }
 
 namespace autotune::gemm {
@@ -165,7 +165,7 @@ class MmaBulk final : public GemmTwin {
  public:
   std::string_view name() const override { return "mma_bulk"; }
   std::string_view entry() const override { return "gemm_mma_bulk"; }
-  std::string_view source() const override { return embedded::gemm_mma_bulk_source; }
+  DeviceSource source() const override { return embedded::gemm_mma_bulk_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 

@@ -6,7 +6,7 @@
 #include "kernels/gemm/gemm_twin.h"
 
 namespace autotune::embedded {
-extern const std::string_view gemm_simt_source;
+extern const DeviceSource gemm_simt_source;
 }
 
 namespace autotune::gemm {
@@ -106,7 +106,7 @@ class Simt final : public GemmTwin {
  public:
   std::string_view name() const override { return "simt"; }
   std::string_view entry() const override { return "gemm_simt"; }
-  std::string_view source() const override { return embedded::gemm_simt_source; }
+  DeviceSource source() const override { return embedded::gemm_simt_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 

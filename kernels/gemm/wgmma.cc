@@ -11,7 +11,7 @@
 #include "kernels/gemm/wgmma_layout.h"
 
 namespace autotune::embedded {
-extern const std::string_view gemm_wgmma_source;
+extern const DeviceSource gemm_wgmma_source;
 }
 
 namespace autotune::gemm {
@@ -99,7 +99,7 @@ class Wgmma final : public GemmTwin {
     return transposes_ ? "wgmma_swap" : packs_ ? "wgmma_pack" : "wgmma";
   }
   std::string_view entry() const override { return "gemm_wgmma"; }
-  std::string_view source() const override { return embedded::gemm_wgmma_source; }
+  DeviceSource source() const override { return embedded::gemm_wgmma_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override {
     return transposes_ ? std::span<const Constraint>(kConstraints<true>) : kConstraints<false>;

@@ -9,7 +9,7 @@
 #include "kernels/gemm/wgmma_fp32_args.h"
 
 namespace autotune::embedded {
-extern const std::string_view gemm_wgmma_fp32_source;
+extern const DeviceSource gemm_wgmma_fp32_source;
 }
 
 namespace autotune::gemm {
@@ -150,7 +150,7 @@ class WgmmaFp32 final : public GemmTwin {
  public:
   std::string_view name() const override { return "wgmma_fp32"; }
   std::string_view entry() const override { return "gemm_wgmma_fp32"; }
-  std::string_view source() const override { return embedded::gemm_wgmma_fp32_source; }
+  DeviceSource source() const override { return embedded::gemm_wgmma_fp32_source; }
   std::span<const Parameter> parameters() const override { return checked_parameters(kParameters); }
   std::span<const Constraint> constraints() const override { return kConstraints; }
 

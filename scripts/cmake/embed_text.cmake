@@ -1,7 +1,9 @@
 # Writes OUTPUT: a C++ file that defines SYMBOL as the text of INPUTS, in order.
 set(body "")
+set(whole "")
 foreach(input IN LISTS INPUTS)
   file(READ ${input} text)
+  string(APPEND whole "${text}")
   string(LENGTH "${text}" length)
   # One raw literal may hold 64 KiB portably; cut longer texts.
   set(offset 0)
@@ -11,10 +13,12 @@ foreach(input IN LISTS INPUTS)
     math(EXPR offset "${offset} + 15000")
   endwhile()
 endforeach()
-file(WRITE ${OUTPUT} "#include <string_view>
+string(SHA256 digest "${whole}")
+file(WRITE ${OUTPUT} "#include \"kernels/device_source.h\"
 namespace autotune::embedded {
-extern const std::string_view ${SYMBOL};
-const std::string_view ${SYMBOL} =
-${body};
+extern const DeviceSource ${SYMBOL};
+const DeviceSource ${SYMBOL}{
+${body},
+    \"${digest}\"};
 }  // namespace autotune::embedded
 ")

@@ -1,6 +1,7 @@
 // How long a program waits for the library: answers of a session with a cache of 10,000 winners,
 // from the start of a process to its first answer, and, where there is a GPU, from kernel() to the
-// end of the first launch and what a launch costs above the driver's own call.
+// end of the first launch, for a kernel in clusters too, and what a launch costs above the driver's
+// own call.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -35,6 +36,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kWinners = 10'000;
 constexpr const char* kAnswer = "--answer";
+constexpr const char* kCompile = "--compile";
 
 double us_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
@@ -170,15 +172,13 @@ int answer(const fs::path& cache, const std::string& device) {
   return write(STDOUT_FILENO, "!", 1) == 1 ? 0 : 1;
 }
 
-Expected<double> start_once(const Setting& setting) {
+// How long such a child takes until it says so.
+Expected<double> time_child(std::string flag, std::string cache, std::string device) {
   int ends[2];
   if (pipe(ends) != 0) return fail(ErrorCode::failed, "no pipe");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::string cache = setting.cache.string();
-  std::string device = setting.device.slug;
-  std::string flag = kAnswer;
   std::array<char*, 5> arguments{flag.data(), flag.data(), cache.data(), device.data(), nullptr};
   pid_t child = 0;
   const auto begin = Clock::now();
@@ -198,7 +198,7 @@ Expected<double> start_once(const Setting& setting) {
 Expected<void> time_start(const Setting& setting) {
   std::vector<double> times;
   for (int i = 0; i < 101; ++i) {
-    const auto us = start_once(setting);
+    const auto us = time_child(kAnswer, setting.cache.string(), setting.device.slug);
     if (!us) return tl::unexpected(us.error());
     times.push_back(*us);
   }
@@ -283,35 +283,43 @@ Expected<void> time_overhead(const gpu::DriverApi& api, CUstream stream, const L
   return {};
 }
 
-Expected<void> time_launches(const Setting& setting) {
-  const auto here = gpu::detect_gpu(0);
-  if (!here) {
-    fmt::print("SKIPPED: kernel() and launches: {}\n", here.error().message);
-    return {};
-  }
-  Problem problem;
-  problem.m = problem.n = problem.k = 256;
-  problem = *checked(problem);
+// A problem whose winner is a config of this text, the default one where it is empty.
+struct Loaded {
+  const char* what;
+  std::int64_t size;  // of m, n and k
+  const char* config;
+};
 
-  const fs::path file = setting.cache.parent_path() / "gpu.db";
-  SessionOptions options;
-  options.cache = file;
-  const auto filler = Session::open(options);
-  if (!filler) return tl::unexpected(filler.error());
+constexpr std::array kLoaded{
+    Loaded{"kernel() to the end of the first launch", 256, ""},
+    Loaded{"the same, first kernel in clusters", 1024,
+           "wgmma:block_m=128,block_n=64,stages=4,consumers=1,cluster_m=2"},
+};
+
+Problem problem_of(const Loaded& loaded) {
+  Problem problem;
+  problem.m = problem.n = problem.k = loaded.size;
+  return *checked(problem);
+}
+
+// This program once more, which leaves the code of their winners in the cache, so that the one that
+// loads it has loaded none before.
+int compile(const fs::path& cache) {
   const auto context = gpu::Context::create(0);
-  if (!context) return tl::unexpected(context.error());
-  // Compiled and stored, and the winner, as tuning leaves it.
-  if (const auto compiled = filler->kernel(problem); !compiled) {
-    return tl::unexpected(compiled.error());
-  }
-  const auto best = filler->best_config(problem);
-  if (!best) return tl::unexpected(best.error());
-  const std::vector<cache::WinnerRecord> winners{
-      winner_of(problem, *parse_config(best->config, *find_family(problem.family)), here->spec)};
-  if (auto kept = keep(file, here->spec, winners); !kept) return kept;
-  options.allow_compile = false;
+  if (!context) return die(context.error());
+  SessionOptions options;
+  options.cache = cache;
   const auto session = Session::open(options);
-  if (!session) return tl::unexpected(session.error());
+  if (!session) return die(session.error());
+  for (const Loaded& each : kLoaded) {
+    const auto kernel = session->kernel(problem_of(each));
+    if (!kernel) return die(kernel.error());
+  }
+  return write(STDOUT_FILENO, "!", 1) == 1 ? 0 : 1;
+}
+
+Expected<void> time_first_launch(const Session& session, const Loaded& loaded) {
+  const Problem problem = problem_of(loaded);
   const gpu::DriverApi& api = **gpu::driver();
   const auto stream = gpu::create_stream();
   if (!stream) return tl::unexpected(stream.error());
@@ -319,7 +327,7 @@ Expected<void> time_launches(const Setting& setting) {
   if (!operands.reserve(problem, 64 << 20)) return fail(ErrorCode::failed, "no device memory");
 
   const auto begin = Clock::now();
-  const auto kernel = session->kernel(problem);
+  const auto kernel = session.kernel(problem);
   if (!kernel) return tl::unexpected(kernel.error());
   const auto launch = [&] {
     const auto& at = operands.memory;
@@ -330,9 +338,55 @@ Expected<void> time_launches(const Setting& setting) {
   if (api.cuStreamSynchronize(stream->get()) != CUDA_SUCCESS) {
     return fail(ErrorCode::failed, "the first launch failed");
   }
-  print("kernel() to the end of the first launch", us_since(begin), 10'000);
+  print(loaded.what, us_since(begin), 10'000);
 
   return time_overhead(api, stream->get(), launch);
+}
+
+Expected<void> time_launches(const Setting& setting) {
+  const auto here = gpu::detect_gpu(0);
+  if (!here) {
+    fmt::print("SKIPPED: kernel() and launches: {}\n", here.error().message);
+    return {};
+  }
+  SessionOptions options;
+  options.cache = setting.cache.parent_path() / "gpu.db";
+  // The winners and their code as tuning leaves them.
+  std::vector<const Loaded*> fits;
+  std::vector<cache::WinnerRecord> winners;
+  {
+    const auto untuned = Session::open(options);
+    if (!untuned) return tl::unexpected(untuned.error());
+    for (const Loaded& each : kLoaded) {
+      const Problem problem = problem_of(each);
+      const Family& family = *find_family(problem.family);
+      const auto best = untuned->best_config(problem);
+      if (!best) return tl::unexpected(best.error());
+      const std::string text = *each.config == '\0' ? best->config : each.config;
+      const Config config = *parse_config(text, family);
+      const std::string refusal = config.kernel->unsupported(traits_of(problem), here->spec);
+      if (!refusal.empty()) {
+        fmt::print("SKIPPED: {}: {}\n", each.what, refusal);
+        continue;
+      }
+      winners.push_back(winner_of(problem, config, here->spec));
+      fits.push_back(&each);
+    }
+  }
+  if (auto kept = keep(options.cache, here->spec, winners); !kept) return kept;
+  if (auto compiled = time_child(kCompile, options.cache.string(), ""); !compiled) {
+    return tl::unexpected(compiled.error());
+  }
+
+  options.allow_compile = false;
+  const auto session = Session::open(options);
+  if (!session) return tl::unexpected(session.error());
+  const auto context = gpu::Context::create(0);
+  if (!context) return tl::unexpected(context.error());
+  for (const Loaded* each : fits) {
+    if (auto timed = time_first_launch(*session, *each); !timed) return timed;
+  }
+  return {};
 }
 
 Expected<void> run(const Setting& setting) {
@@ -346,6 +400,7 @@ Expected<void> run(const Setting& setting) {
 
 int main(int argc, char** argv) {
   if (argc == 4 && argv[1] == std::string(kAnswer)) return answer(argv[2], argv[3]);
+  if (argc == 4 && argv[1] == std::string(kCompile)) return compile(argv[2]);
   std::string folder = (fs::temp_directory_path() / "autotune-bench-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr)
     return die({ErrorCode::io_failed, "no folder for a cache"});

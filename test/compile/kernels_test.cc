@@ -48,8 +48,8 @@ gpu::CompiledCode compile(const Job& job) {
   const Config& config = job.candidate.config;
   const auto definitions = config.kernel->definitions(config, traits_of(job.problem), *job.device);
   return (*gpu::nvrtc())
-      ->compile(
-          {config.kernel->source(), config.kernel->entry(), job.device->limits.arch, definitions});
+      ->compile({config.kernel->source().text, config.kernel->entry(), job.device->limits.arch,
+                 definitions});
 }
 
 // What is wrong with the compiled job; empty where nothing is.
@@ -165,7 +165,7 @@ TEST_CASE("a shared-memory offset or size that is off by one does not compile") 
       auto wrong = right;
       wrong[i].second = std::to_string(std::stoll(right[i].second) + 1);
       const auto code = (*gpu::nvrtc())
-                            ->compile({config.kernel->source(), config.kernel->entry(),
+                            ->compile({config.kernel->source().text, config.kernel->entry(),
                                        device->limits.arch, wrong});
       INFO(to_string(config) << " with " << wrong[i].first << "=" << wrong[i].second);
       CHECK(!code.ok);

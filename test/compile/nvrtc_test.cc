@@ -4,11 +4,12 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/device_source.h"
 #include "test/compile/architectures.h"
 #include "test/support/catch.h"
 
 namespace autotune::embedded {
-extern const std::string_view measure_source;
+extern const DeviceSource measure_source;
 }
 
 using namespace autotune;
@@ -88,7 +89,7 @@ TEST_CASE("the measuring kernels compile for every architecture, without an incl
     const std::string& arch = device->limits.arch;
     INFO(arch);
     const auto code =
-        (*gpu::nvrtc())->compile({embedded::measure_source, "reference_gemm", arch, {}});
+        (*gpu::nvrtc())->compile({embedded::measure_source.text, "reference_gemm", arch, {}});
     INFO(code.log);
     REQUIRE(code.ok);
     CHECK(code.actual.spill_store_bytes == 0);

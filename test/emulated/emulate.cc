@@ -100,7 +100,7 @@ float rounded(float value, DType dtype) {
 
 emulator::Program program_of(const Config& config, const Problem& problem, const DeviceSpec& device,
                              const std::vector<Replaced>& replaced) {
-  std::string source(config.kernel->source());
+  std::string source(config.kernel->source().text);
   for (const Replaced& each : replaced) {
     const std::size_t at = source.find(each.from);
     if (at == std::string::npos || source.find(each.from, at + 1) != std::string::npos) {

@@ -33,9 +33,10 @@ inline gpu::CompiledCode compile(const Config& config, const Problem& problem,
     if (const auto found = known.find(hash); found != known.end()) return found->second;
   }
   const auto definitions = config.kernel->definitions(config, traits_of(problem), device);
-  gpu::CompiledCode code = (*gpu::nvrtc())
-                               ->compile_unchecked({config.kernel->source(), config.kernel->entry(),
-                                                    device.limits.arch, definitions});
+  gpu::CompiledCode code =
+      (*gpu::nvrtc())
+          ->compile_unchecked({config.kernel->source().text, config.kernel->entry(),
+                               device.limits.arch, definitions});
   const std::lock_guard lock(mutex);
   return known.emplace(hash, std::move(code)).first->second;
 }

@@ -46,8 +46,7 @@ void endure(gpu::Workbench& bench, const Config& config, const Problem& problem)
     const DevicePointers at = operands->pointers();
     std::vector<LaunchPlan> plans;
     for (std::size_t i = 0; i < kernels.size(); ++i) {
-      const LaunchPlan plan = stage_launch(config, problem, i, device, at, workspace, 0);
-      const DeviceSpec here = kernels[i].placed(plan, device);
+      const DeviceSpec here = kernels[i].placed(device);
       plans.push_back(stage_launch(config, problem, i, here, at, workspace, 0));
       const auto refused = kernels[i].prepare(plans[i]);
       REQUIRE(refused);

@@ -118,11 +118,8 @@ std::string wrong(const Problem& problem, const gpu::Comparison& found, std::int
 Expected<std::string> run(gpu::Workbench& bench, const Memory& memory, const test::Case& each,
                           const gpu::LoadedKernel& kernel) {
   const Problem& problem = each.problem;
-  const auto plan_for = [&](const DeviceSpec& device) {
-    return each.config.kernel->launch_plan(each.config, problem, device, memory.pointers(), 0);
-  };
-  const DeviceSpec& device = bench.gpu().spec;
-  const LaunchPlan plan = plan_for(kernel.placed(plan_for(device), device));
+  const LaunchPlan plan = each.config.kernel->launch_plan(
+      each.config, problem, kernel.placed(bench.gpu().spec), memory.pointers(), 0);
   const double absolute =
       gpu::bounds_for(problem).atol * std::sqrt(static_cast<double>(problem.k));  // rms of a sum
   auto done = memory.poison(bench, problem);

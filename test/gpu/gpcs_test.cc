@@ -29,8 +29,7 @@ TEST_CASE("a kernel in clusters learns where they run") {
     REQUIRE(code.ok);
     const auto kernel = gpu::LoadedKernel::load(code.cubin, config.kernel->entry());
     REQUIRE(kernel);
-    return kernel->placed(config.kernel->launch_plan(config, problem, device, {}, 0), device)
-        .cluster_gpcs;
+    return kernel->placed(device).cluster_gpcs;
   };
   CHECK(placed("cluster_m=1,cluster_n=1").empty());
   const auto told = placed("cluster_m=2,cluster_n=1");

@@ -81,10 +81,8 @@ class Run {
     kernel_.emplace(gpu::LoadedKernel::load(code.cubin, config.kernel->entry()).value());
     REQUIRE(operands.reserve_workspace(
         bench, config.kernel->resources(config, problem, device, max_sms).workspace_bytes));
-    const auto plan_for = [&](const DeviceSpec& gpu) {
-      return config.kernel->launch_plan(config, problem, gpu, operands.pointers(), max_sms);
-    };
-    plan_ = plan_for(kernel_->placed(plan_for(device), device));
+    plan_ = config.kernel->launch_plan(config, problem, kernel_->placed(device),
+                                       operands.pointers(), max_sms);
     const auto refused = kernel_->prepare(plan_);
     REQUIRE(refused);
     REQUIRE_FALSE(*refused);

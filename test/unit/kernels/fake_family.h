@@ -14,7 +14,7 @@ class FakeTwin : public HostTwin {
 
   std::string_view name() const override { return name_; }
   std::string_view entry() const override { return "entry"; }
-  std::string_view source() const override { return ""; }
+  DeviceSource source() const override { return {}; }
   std::span<const Parameter> parameters() const override { return parameters_; }
   std::span<const Constraint> constraints() const override { return {}; }
   std::string unsupported(const KernelTraits&, const DeviceSpec&) const override { return ""; }

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "kernels/kernel.h"
 #include "test/support/catch.h"
 
 namespace autotune {
@@ -15,6 +16,15 @@ TEST_CASE("published digests") {
         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
   CHECK(sha256_hex(std::string(1'000'000, 'a')) ==
         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST_CASE("the build hashes each kernel's source alike") {
+  for (const Family* family : families()) {
+    for (const HostTwin* kernel : family->kernels) {
+      INFO(kernel->name());
+      CHECK(kernel->source().sha256 == sha256_hex(kernel->source().text));
+    }
+  }
 }
 
 TEST_CASE("every length around a block's edge has a digest of its own") {

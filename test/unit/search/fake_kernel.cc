@@ -43,7 +43,7 @@ class Fake final : public HostTwin {
  public:
   std::string_view name() const override { return "fake"; }
   std::string_view entry() const override { return "fake"; }
-  std::string_view source() const override { return ""; }
+  DeviceSource source() const override { return {}; }
   std::span<const Parameter> parameters() const override { return kParameters; }
   std::span<const Constraint> constraints() const override { return kConstraints; }
   std::string unsupported(const KernelTraits& traits, const DeviceSpec&) const override {
