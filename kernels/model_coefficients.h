@@ -36,6 +36,7 @@ struct ModelCoefficients {
   // ... and those where a warp of its own keeps the copy engine busy.
   double ahead_tensor_share = 1;
   double ahead_l2_bytes_per_clock = 64;  // what the L2 port carries
+  double ahead_step_clocks = 10;         // from one k tile's products to the next's
 
   double gpc_bytes_per_clock = 600;  // of a whole GPC, whose SMs share its way to the L2
 

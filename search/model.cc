@@ -37,7 +37,8 @@ struct Style {
 
 Style style_of(const Work& work, const ModelCoefficients& model) {
   if (work.asynchronous) {
-    return {model.ahead_tensor_share, model.ahead_l2_bytes_per_clock, 0, 4, 2, 1};
+    return {
+        model.ahead_tensor_share, model.ahead_l2_bytes_per_clock, model.ahead_step_clocks, 4, 2, 1};
   }
   return {
       model.turns_tensor_share, model.turns_l2_bytes_per_clock, model.turns_step_clocks, 2, 2, 2};
@@ -269,8 +270,10 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   const bool filled_ahead = work.asynchronous && !work.stores_then_loads;
   fill_us_ = (filled_ahead ? 1 : exposed) * fill / per_us;
   epilogue_us_ = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
-  reduction_us_ =
-      reduction_clocks(work, problem, model, style, resources.cooperative, together) / per_us;
+  // Each wave's blocks add up their own.
+  reduction_us_ = waves_.count() *
+                  reduction_clocks(work, problem, model, style, resources.cooperative, together) /
+                  per_us;
 }
 
 double CodeModel::clocks_between_loads(double blocks, double dram) const {
