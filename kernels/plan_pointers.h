@@ -30,7 +30,8 @@ struct PlanPointers {
 using PlanFor = std::function<LaunchPlan(const DevicePointers&)>;
 
 // Found by asking for plans that differ in one pointer each, by some distance from `base`. nullopt
-// where anything but sums with one pointer depends on these, which no kernel here may.
+// where anything but sums with one pointer depends on these, which no kernel here may; nor may one
+// on whether a pointer is null or how it is aligned, which is not tried.
 std::optional<PlanPointers> pointers_of(const PlanFor& plan_for, const DevicePointers& base);
 
 // Puts other pointers into the parameter of such a plan, but for its maps.

@@ -271,9 +271,11 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   fill_us_ = (filled_ahead ? 1 : exposed) * fill / per_us;
   epilogue_us_ = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
   // Each wave's blocks add up their own.
-  reduction_us_ = waves_.count() *
-                  reduction_clocks(work, problem, model, style, resources.cooperative, together) /
-                  per_us;
+  const auto sums = [&](double blocks) {
+    return reduction_clocks(work, problem, model, style, resources.cooperative, blocks);
+  };
+  reduction_us_ =
+      (waves_.full * sums(waves_.resident) + (waves_.tail > 0 ? sums(waves_.tail) : 0)) / per_us;
 }
 
 double CodeModel::clocks_between_loads(double blocks, double dram) const {

@@ -14,7 +14,6 @@
 namespace autotune::gpu {
 namespace {
 
-constexpr const char* kEntry = "where_blocks_run";
 // One of 16 takes most of a GPC, where the driver allows it.
 constexpr std::array kClusters{2, 4, 8, 16};
 constexpr int kLargestPlaced = 8;
@@ -202,7 +201,8 @@ std::vector<ClusterGpcs> cluster_gpcs(void* module, const DeviceSpec& device) {
   CUdevice index = 0;
   CUfunction where = nullptr;
   if (!api || (*api)->cuCtxGetDevice(&index) != CUDA_SUCCESS ||
-      (*api)->cuModuleGetFunction(&where, static_cast<CUmodule>(module), kEntry) != CUDA_SUCCESS) {
+      (*api)->cuModuleGetFunction(&where, static_cast<CUmodule>(module), kWhereEntry) !=
+          CUDA_SUCCESS) {
     return {};
   }
   static auto* const mutex = new std::mutex;  // leaked, as the driver is

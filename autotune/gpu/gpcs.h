@@ -22,9 +22,12 @@ struct SeenGrid {
 // there are more than kMostGpcs.
 std::vector<ClusterGpcs> gpcs_of(std::span<const SeenGrid> grids);
 
+// The entry by which blocks are asked (where.cuh): kernels in clusters have it in their code.
+inline constexpr const char* kWhereEntry = "where_blocks_run";
+
 // The same of the current context's GPU, from some ten launches of some microseconds on a stream of
 // their own, for which it waits: the first time in a process, and where other work kept the GPU
-// busy twice more. `module` (a CUmodule) has the entry of where.cuh. Empty where it has not, where
+// busy twice more. `module` (a CUmodule) has that entry. Empty where it has not, where
 // the driver refuses and where the GPU was busy: nothing but speed depends on it.
 std::vector<ClusterGpcs> cluster_gpcs(void* module, const DeviceSpec& device);
 

@@ -19,6 +19,7 @@ struct LoadedKernel::Impl {
   Module module;
   CUfunction function;
   CUdevice device;
+  bool in_clusters;  // its code has the entry that tells where these run
 };
 
 namespace {
@@ -104,7 +105,7 @@ CUresult encode(const DriverApi& api, const TensorMap& map, CUtensorMap& out) {
       CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-// Tensor maps are 64 bytes apart from each other in it, as the driver wants them.
+// Tensor maps begin at multiples of 64 bytes in it, as the driver wants them in memory.
 struct alignas(64) Parameter {
   decltype(LaunchPlan::params) bytes;
 
@@ -185,7 +186,10 @@ Expected<LoadedKernel> LoadedKernel::load(std::string_view cubin, std::string_vi
   if (!module) return tl::unexpected(module.error());
   auto function = function_of(*module, std::string(entry).c_str());
   if (!function) return tl::unexpected(function.error());
-  return LoadedKernel(std::make_unique<Impl>(Impl{*api, std::move(*module), *function, device}));
+  // Told by the code: to ask the driver for an entry that is not there is an error to sanitizers.
+  const bool in_clusters = cubin.find(kWhereEntry) != std::string_view::npos;
+  return LoadedKernel(
+      std::make_unique<Impl>(Impl{*api, std::move(*module), *function, device, in_clusters}));
 }
 
 Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) const {
@@ -240,6 +244,7 @@ Expected<std::optional<Verdict>> LoadedKernel::prepare(const LaunchPlan& plan) c
 }
 
 DeviceSpec LoadedKernel::placed(DeviceSpec device) const {
+  if (!impl_->in_clusters) return device;
   auto told = cluster_gpcs(impl_->module.get(), device);
   if (!told.empty()) device.cluster_gpcs = std::move(told);
   return device;

@@ -17,7 +17,7 @@ struct KernelMaker {
                                     const DeviceSpec& device);
 
   // Loads each stage's image into the current context and asks the driver whether it can run as
-  // planned. Errors: no_gpu (no driver, no context), failed.
+  // planned; its tensor maps are encoded here. Errors: no_gpu (no driver, no context), failed.
   static Expected<Kernel> make(std::span<const std::string> images, const Config& config,
                                const Problem& problem, const DeviceSpec& device);
   // The same with the images that `code_of` has for each stage's config; its errors too.

@@ -1,5 +1,5 @@
 # at_embed(<target> <symbol> <files...>): the files' text, concatenated, as
-# `extern const std::string_view <symbol>` in namespace autotune::embedded of <target>.
+# `extern const DeviceSource <symbol>` in namespace autotune::embedded of <target>.
 function(at_embed target symbol)
   set(output ${CMAKE_BINARY_DIR}/generated/embedded/${symbol}.cc)
   set(inputs)

@@ -279,7 +279,7 @@ Expected<void> time_overhead(const gpu::DriverApi& api, CUstream stream, const L
     // Never so many that a launch waits for room in the queue.
     if (i % 50 == 0) api.cuStreamSynchronize(stream);
   }
-  print("a launch above a bare cuLaunchKernelEx, medians", median(ours) - median(bare), 1);
+  print("its launch above a bare cuLaunchKernelEx, medians", median(ours) - median(bare), 1);
   return {};
 }
 
@@ -292,7 +292,7 @@ struct Loaded {
 
 constexpr std::array kLoaded{
     Loaded{"kernel() to the end of the first launch", 256, ""},
-    Loaded{"the same, first kernel in clusters", 1024,
+    Loaded{"a later kernel(), the first in clusters", 1024,
            "wgmma:block_m=128,block_n=64,stages=4,consumers=1,cluster_m=2"},
 };
 

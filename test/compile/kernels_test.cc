@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "autotune/gpu/gpcs.h"
 #include "autotune/gpu/nvrtc.h"
 #include "kernels/kernel.h"
 #include "search/plan.h"
@@ -58,6 +59,12 @@ std::string complaint(const Job& job) {
   const std::string name = describe(job.problem) + " " + to_string(job.candidate.config) + " " +
                            job.device->limits.arch + ": ";
   if (!code.ok) return name + code.log;
+  const std::string_view source = job.candidate.config.kernel->source().text;
+  const bool tells = source.find(gpu::kWhereEntry) != std::string_view::npos &&
+                     job.candidate.resources.cluster > 1;
+  if ((code.cubin.find(gpu::kWhereEntry) != std::string::npos) != tells) {
+    return name + "has the entry that tells where clusters run, and none, or the other way round";
+  }
   if (const auto verdict =
           search::check_compiled(job.candidate.resources, code.actual, *job.device))
     return name + describe(*verdict, *job.device);

@@ -44,18 +44,22 @@ void endure(gpu::Workbench& bench, const Config& config, const Problem& problem)
     const StageWorkspace workspace = workspace_of(config, problem, device, 0);
     REQUIRE(operands->reserve_workspace(bench, workspace.bytes));
     const DevicePointers at = operands->pointers();
-    std::vector<LaunchPlan> plans;
+    std::vector<gpu::ReadyLaunch> launches;  // as programs have them
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const DeviceSpec here = kernels[i].placed(device);
-      plans.push_back(stage_launch(config, problem, i, here, at, workspace, 0));
-      const auto refused = kernels[i].prepare(plans[i]);
+      auto ready = kernels[i].ready([&](const DevicePointers& pointers) {
+        return stage_launch(config, problem, i, here, pointers, workspace, 0);
+      });
+      REQUIRE(ready);
+      const auto refused = kernels[i].prepare(ready->plan);
       REQUIRE(refused);
       REQUIRE_FALSE(*refused);
+      launches.push_back(*std::move(ready));
     }
     for (int launch = 0; launch < kLaunchesPerDraw; ++launch) {
       REQUIRE(operands->poison(bench));
       for (std::size_t i = 0; i < kernels.size(); ++i) {
-        REQUIRE(kernels[i].launch(plans[i], bench.stream()));
+        REQUIRE(kernels[i].launch(launches[i], at, bench.stream()));
       }
       if (launch == 0) {
         const auto result = operands->verify(bench);

@@ -121,7 +121,7 @@ TEST_CASE("a session's kernel: compiled once, then from the cache; launched, cap
       {test::gemm(512, 512, 512, DType::bf16, Layout::tn), ""},
       {test::gemm(17, 512, 512, DType::bf16, Layout::tn), ""},
       {test::geglu(100, 512, 512, DType::bf16, Layout::tn, Activation::silu), ""}};
-  if (bench->gpu().spec.limits.cc == 90) {  // its cluster is told where to begin at each launch
+  if (bench->gpu().spec.limits.cc == 90) {  // its cluster is told where to begin
     cases.emplace_back(test::gemm(256, 512, 1024, DType::bf16, Layout::tn),
                        "wgmma:block_m=64,block_n=64,stages=4,consumers=1,cluster_m=2,cluster_n=1");
   }

@@ -48,6 +48,10 @@ void check_moved(const char* text, const Problem& problem) {
     LaunchPlan moved = plan_for(kBase);
     const LaunchPlan expected = plan_for(kOthers);
     REQUIRE(moved.params != expected.params);
+    for (std::size_t i = 0; i < moved.map_count; ++i) {
+      CHECK(moved.maps[i].offset % 64 == 0);  // maps are encoded where they stand
+      CHECK(moved.maps[i].offset + 128 <= moved.params_size);
+    }
     put_words(*pointers, kOthers, moved.params);
     for (const PlacedPointer& place : pointers->maps) {
       moved.maps[place.at].address = place.of(kOthers);
@@ -61,12 +65,14 @@ TEST_CASE("every kernel's plan for other pointers is the same with these in thei
   const Problem odd = problem_of("gemm", 300, 511, 2047, DType::bf16);
   for (const char* text :
        {"wgmma:block_m=64,block_n=128,stages=4", "wgmma:block_m=64,block_n=64,stages=4,split_k=4",
+        "wgmma:block_m=64,block_n=64,stages=4,cluster_m=2",
         "wgmma_swap:block_m=64,block_n=32,stages=4", "mma", "mma:split_k=2", "simt", "gemv",
         "mma_bulk:block_m=16,block_n=32,block_k=512"}) {
     check_moved(text, even);
   }
   for (const char* text : {"wgmma_pack:block_m=64,block_n=128,stages=4", "mma",
-                           "mma_bulk:block_m=16,block_n=32,block_k=512"}) {
+                           "mma_bulk:block_m=16,block_n=32,block_k=512",
+                           "mma_bulk:block_m=64,block_n=64,block_k=128,stages=2,boxes=1"}) {
     check_moved(text, odd);
   }
   check_moved("wgmma_fp32:block_m=64,block_n=32", problem_of("gemm", 300, 512, 2048, DType::fp32));

@@ -197,6 +197,45 @@ TEST_CASE("blocks that wait for each other add up faster than the last of them a
   CHECK(predict_us(config, problem, device, resources, 0) > together + 10);
 }
 
+TEST_CASE("each wave adds up its own parts of k") {
+  const DeviceSpec device = device_named(kH200);
+  const auto sums_us = [&](std::int64_t m) {
+    const Problem problem = gemm(m, 1024, 8192);
+    const auto config =
+        parse_config("wgmma:block_m=128,block_n=128,block_k=64,stages=6,consumers=2,split_k=2",
+                     *find_family("gemm"));
+    REQUIRE(config);
+    const Resources resources = config->kernel->resources(*config, problem, device, 0);
+    for (const TimeTerm& term : predict_terms(*config, problem, device, resources, 0)) {
+      if (term.label == "split-k reduction") return term.us;
+    }
+    return 0.0;
+  };
+  const double one_wave = sums_us(1024);  // 64 pairs of 66
+  CHECK(one_wave > 0);
+  CHECK(sums_us(2048) == Approx(2 * one_wave));
+}
+
+TEST_CASE("the step between two k tiles costs half as much with tiles twice as deep") {
+  const Problem problem = gemm(1024, 1024, 4096);
+  const auto step_us = [&](const char* depth) {
+    const auto config = parse_config(
+        std::string("wgmma:block_m=128,block_n=64,consumers=1,") + depth, *find_family("gemm"));
+    REQUIRE(config);
+    DeviceSpec device = device_named(kH200);
+    const Resources resources = config->kernel->resources(*config, problem, device, 0);
+    device.model.ahead_step_clocks = 10;
+    const double before = predict_us(*config, problem, device, resources, 0);
+    device.model.ahead_step_clocks = 60;
+    return predict_us(*config, problem, device, resources, 0) - before;
+  };
+  const double shallow = step_us("block_k=64,stages=8");
+  CHECK(shallow > 0);
+  const double deep = step_us("block_k=128,stages=4");
+  CHECK(deep > 0.4 * shallow);
+  CHECK(deep < 0.6 * shallow);
+}
+
 TEST_CASE(
     "where stages fill behind a tile's stores only, each further tile waits for its first loads") {
   const DeviceSpec& device = device_named(kH200);
