@@ -28,7 +28,7 @@ install(FILES autotune/autotune.h autotune/c_api.h autotune/session.h autotune/t
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/autotune)
 foreach(header
     autotune/gpu/detect.h autotune/io/builtin.h autotune/tune/bench.h autotune/tune/tuner.h
-    cache/store.h kernels/config.h kernels/device_spec.h kernels/kernel.h
+    cache/store.h kernels/config.h kernels/device_source.h kernels/device_spec.h kernels/kernel.h
     kernels/model_coefficients.h kernels/problem.h
     kernels/resources.h kernels/trial.h kernels/verdict.h search/check.h search/model.h
     search/plan.h search/space.h)
