@@ -21,6 +21,7 @@ constexpr Coefficient kCoefficients[] = {
     {"warp_clocks_per_copy", &Model::warp_clocks_per_copy, 2, 200},
     {"l2_share", &Model::l2_share, 0.1, 1},
     {"dram_share", &Model::dram_share, 0.5, 1},
+    {"piece_bytes", &Model::piece_bytes, 0.5, 64},
     {"ffma_share", &Model::ffma_share, 0.3, 1.6},
     {"turns_tensor_share", &Model::turns_tensor_share, 0.3, 1.6},
     {"turns_l2_bytes_per_clock", &Model::turns_l2_bytes_per_clock, 8, 128},
@@ -28,6 +29,7 @@ constexpr Coefficient kCoefficients[] = {
     {"ahead_tensor_share", &Model::ahead_tensor_share, 0.3, 1.6},
     {"ahead_l2_bytes_per_clock", &Model::ahead_l2_bytes_per_clock, 8, 128},
     {"ahead_step_clocks", &Model::ahead_step_clocks, 1, 400},
+    {"tpc_bytes_per_clock", &Model::tpc_bytes_per_clock, 20, 256},
     {"gpc_bytes_per_clock", &Model::gpc_bytes_per_clock, 50, 2000},
 };
 

@@ -60,6 +60,17 @@ ModelCoefficients model_at(const Vector& point) {
   return model;
 }
 
+Vector point_of(const ModelCoefficients& model) {
+  const ModelCoefficients defaults;
+  const std::span<const Coefficient> all = model_coefficients();
+  Vector point(static_cast<Eigen::Index>(all.size()));
+  Eigen::Index i = 0;
+  for (const Coefficient& each : all) {
+    point[i++] = std::log(model.*each.member / (defaults.*each.member));
+  }
+  return point;
+}
+
 double loss(double residual) {
   const double size = std::abs(residual) / kSpread;
   return size <= kOutlier ? size * size : kOutlier * (2 * size - kOutlier);
@@ -168,7 +179,7 @@ ModelError FitData::summary(const std::vector<double>& residuals) const {
 }
 
 // Levenberg-Marquardt over the logarithms of the coefficients, with derivatives by differences.
-Expected<ModelCoefficients> FitData::fit() const {
+Expected<ModelCoefficients> FitData::fit(const ModelCoefficients& start) const {
   if (samples_.empty()) {
     return fail(ErrorCode::bad_input,
                 "nothing to fit the performance model to: no trial measured on " + device_->name +
@@ -186,7 +197,7 @@ Expected<ModelCoefficients> FitData::fit() const {
     return cost;
   };
 
-  Vector point = Vector::Zero(size);
+  Vector point = point_of(start);
   std::vector<double> here = residuals(model_at(point));
   double cost = cost_of(point, here);
   double damping = 1e-2;
@@ -264,10 +275,13 @@ Expected<ModelError> FitData::left_out_error() const {
                 "the error on problems that the model was not fitted to needs trials of at least "
                 "two problems");
   }
+  // One problem of many changes little.
+  const auto start = fit();
+  if (!start) return tl::unexpected(start.error());
   // Samples lie problem by problem.
   std::vector<double> all;
   for (std::size_t problem = 0; problem < problems_; ++problem) {
-    const auto model = without(problem).fit();
+    const auto model = without(problem).fit(*start);
     if (!model) return tl::unexpected(model.error());
     const std::vector<double> those = only(problem).residuals(*model);
     all.insert(all.end(), those.begin(), those.end());

@@ -38,8 +38,9 @@ class FitData {
   // The coefficients that make the sum of squares of log(predicted / measured) least. Slow configs
   // count far less than fast ones, outliers less than their squares, every problem about alike, and
   // departing from the defaults costs a little, so that what the data say nothing about stays as it
-  // is. All are within their bounds. bad_input without data.
-  Expected<ModelCoefficients> fit() const;
+  // is. All are within their bounds. The search for them begins at `start`, and ends sooner near
+  // by. bad_input without data.
+  Expected<ModelCoefficients> fit(const ModelCoefficients& start = {}) const;
 
   // Of given coefficients on these trials.
   ModelError error_of(const ModelCoefficients& model) const;

@@ -18,6 +18,7 @@ using namespace model_parts;
 constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
 constexpr double kUnknownTflops = 1;              // where a device file knows no rate at all
+constexpr double kTpcSms = 2;                     // of every architecture since Pascal
 // More bytes from DRAM never take less time but for what rounding does to the last digits.
 constexpr double kRounding = 1 - 1e-12;
 
@@ -27,21 +28,20 @@ struct Style {
   double tensor_share;
   double l2_bytes_per_clock;
   double step_clocks;
-  // Sharpness of the maximum below: the norm of 2^n, among the units of an SM, between those and
-  // the latency of loads, and between all that and DRAM. A copy engine that works ahead keeps the
-  // units from waiting for each other, not from waiting for memory (wide data of an H200).
+  // Sharpness of the maximum below among the units of an SM: the norm of 2^n. A copy engine that
+  // works ahead keeps them from waiting for each other, not from waiting for memory.
   int among_units;
-  int with_latency;
-  int with_dram;
 };
+
+// The same between those and the latency of loads, and between all that and DRAM.
+constexpr int kWithLatency = 2;
+constexpr int kWithDram = 1;
 
 Style style_of(const Work& work, const ModelCoefficients& model) {
   if (work.asynchronous) {
-    return {
-        model.ahead_tensor_share, model.ahead_l2_bytes_per_clock, model.ahead_step_clocks, 4, 2, 1};
+    return {model.ahead_tensor_share, model.ahead_l2_bytes_per_clock, model.ahead_step_clocks, 4};
   }
-  return {
-      model.turns_tensor_share, model.turns_l2_bytes_per_clock, model.turns_step_clocks, 2, 2, 2};
+  return {model.turns_tensor_share, model.turns_l2_bytes_per_clock, model.turns_step_clocks, 2};
 }
 
 // A maximum with a rounded corner: units that are nearly as busy as the busiest get in its way.
@@ -111,6 +111,8 @@ Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& d
 Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& machine,
                    const Waves& waves, TimingMode mode) {
   const double operands = work.a_bytes + work.b_bytes;
+  const double turns = work.a_bytes / std::max(1.0, work.a_piece_bytes) +
+                       work.b_bytes / std::max(1.0, work.b_piece_bytes);
   const double cache = device.model.l2_share * static_cast<double>(device.l2_bytes);
   const auto tiles_m = static_cast<double>(std::max<std::int64_t>(1, work.tiles_m));
   const auto tiles_n = static_cast<double>(std::max<std::int64_t>(1, work.tiles_n));
@@ -125,10 +127,12 @@ Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& ma
           tiles_n,
           at_once,
           tiles / at_once,
-          1 - std::min(1.0, cache / std::max(1.0, operands))};
+          1 - std::min(1.0, cache / std::max(1.0, operands)),
+          1 + turns * device.model.piece_bytes / std::max(1.0, operands)};
 }
 
-Gpc gpc_of(const Work& work, const DeviceSpec& device) {
+// bytes_per_clock 0: nobody knows.
+SharedWay way_of(const Work& work, double sms, double bytes_per_clock) {
   const auto in = [](std::int64_t tiles, int blocks) {
     return static_cast<double>(std::max<std::int64_t>(1, tiles / blocks));
   };
@@ -136,11 +140,12 @@ Gpc gpc_of(const Work& work, const DeviceSpec& device) {
   const double blocks = work.cluster_m * work.cluster_n * parts;
   return {in(work.tiles_m, work.cluster_m),
           in(work.tiles_n, work.cluster_n),
-          std::max(1.0, device.gpc_sms / blocks),
+          std::max(1.0, sms / blocks),
+          std::min(1.0, sms / blocks),
           work.a_bytes_per_k_tile * work.cluster_m,
           work.b_bytes_per_k_tile * work.cluster_n,
           parts,
-          device.gpc_sms > 0 ? device.model.gpc_bytes_per_clock : 0};
+          bytes_per_clock};
 }
 
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
@@ -211,19 +216,19 @@ double model_parts::Traffic::in_order(TileOrder order) const {
   const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
   const double operands = a_bytes + b_bytes;
   const double without_cache = rounds * (a_bytes * in_m / tiles_m + b_bytes * in_n / tiles_n);
-  return operands + std::max(0.0, without_cache - operands) * missed + c_bytes;
+  return (operands + std::max(0.0, without_cache - operands) * missed) * turns + c_bytes;
 }
 
-double model_parts::Gpc::in_order(TileOrder order) const {
+double model_parts::SharedWay::in_order(TileOrder order) const {
   if (bytes_per_clock <= 0) return 0;
   const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
-  return parts * (in_m * a_bytes + in_n * b_bytes) / bytes_per_clock;
+  return here * parts * (in_m * a_bytes + in_n * b_bytes) / bytes_per_clock;
 }
 
-double model_parts::Gpc::least() const {
+double model_parts::SharedWay::least() const {
   if (bytes_per_clock <= 0) return 0;
   const double tiles = std::min(at_once, tiles_m * tiles_n);  // rows x columns at least
-  return parts * 2 * std::sqrt(tiles * a_bytes * b_bytes) / bytes_per_clock;
+  return here * parts * 2 * std::sqrt(tiles * a_bytes * b_bytes) / bytes_per_clock;
 }
 
 CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec& device,
@@ -233,14 +238,13 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   machine_ = machine_of(device, problem.dtype, work, style, resources.cluster, max_sms);
   waves_ = waves_of(work, resources, device, machine_);
   traffic_ = traffic_of(work, device, machine_, waves_, problem.mode);
-  gpc_ = gpc_of(work, device);
+  gpc_ = way_of(work, device.gpc_sms, device.gpc_sms > 0 ? model.gpc_bytes_per_clock : 0);
+  tpc_ = way_of(work, kTpcSms, model.tpc_bytes_per_clock);
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
   full_ = residents_of(waves_.resident, step_, work, style, parts);
   const bool alike = waves_.tail == waves_.resident || waves_.tail == 0;
   tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, style, parts);
-  with_latency_ = style.with_latency;
-  with_dram_ = style.with_dram;
   loads_ = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
            static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
   l2_latency_ = model.l2_latency_clocks;
@@ -287,18 +291,17 @@ double CodeModel::clocks_between_loads(double blocks, double dram) const {
 double CodeModel::main_loop_us(const Shared& shared) const {
   const double dram = shared.dram;
   // Clocks that an SM takes for one k tile of each of its blocks.
-  const auto step_clocks = [&](const Residents& residents) {
-    return busiest(with_latency_, {residents.busy, clocks_between_loads(residents.blocks, dram),
-                                   residents.blocks * shared.gpc});
+  const auto step_clocks = [&](const Residents& residents, double tpc) {
+    return busiest(kWithLatency, {residents.busy, clocks_between_loads(residents.blocks, dram),
+                                  residents.blocks * shared.gpc, residents.blocks * tpc});
   };
-  const double in_full = step_clocks(full_);
-  double sm_clocks = waves_.full * in_full;
-  if (waves_.tail > 0) {
-    sm_clocks += tail_.blocks == full_.blocks ? in_full : step_clocks(tail_);
-  }
+  // Blocks of the first wave begin together, and what they share comes once. Later ones do not.
+  double sm_clocks = step_clocks(waves_.full > 0 ? full_ : tail_, 0);
+  if (waves_.full > 1) sm_clocks += (waves_.full - 1) * step_clocks(full_, shared.tpc);
+  if (waves_.full > 0 && waves_.tail > 0) sm_clocks += step_clocks(tail_, shared.tpc);
   sm_clocks *= waves_.k_steps;
   const double dram_clocks = dram / machine_.dram_bytes_per_clock;
-  return busiest(with_dram_, sm_clocks, dram_clocks) / machine_.clocks_per_us;
+  return busiest(kWithDram, sm_clocks, dram_clocks) / machine_.clocks_per_us;
 }
 
 double CodeModel::total_us(const Shared& shared) const {
@@ -306,7 +309,7 @@ double CodeModel::total_us(const Shared& shared) const {
 }
 
 CodeModel::Shared CodeModel::shared_in(TileOrder order) const {
-  return {traffic_.in_order(order), gpc_.in_order(order)};
+  return {traffic_.in_order(order), gpc_.in_order(order), tpc_.in_order(order)};
 }
 
 double CodeModel::us(TileOrder order) {
@@ -319,7 +322,7 @@ double CodeModel::us(TileOrder order) {
 }
 
 double CodeModel::least_us() const {
-  return total_us({traffic_.least(), gpc_.least()}) * kRounding;
+  return total_us({traffic_.least(), gpc_.least(), tpc_.least()}) * kRounding;
 }
 
 std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
@@ -341,6 +344,7 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
           {"alone: shared memory", step_.smem * block_steps},
           {"alone: L2", step_.l2 * block_steps},
           {"alone: a GPC's way to L2", shared.gpc * block_steps},
+          {"alone: a TPC's way to L2", shared.tpc * block_steps},
           {"alone: copy instructions", step_.issue * block_steps},
           {"alone: a warp's copies", step_.warp_issue * waves_.count() * waves_.k_steps / per_us},
           {"alone: latency", waits / per_us},

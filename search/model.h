@@ -44,19 +44,21 @@ struct Traffic {
   double at_once;  // tiles that run at the same time
   double rounds;
   double missed;  // the share of A and B that L2 does not keep
-  double least() const { return stays ? 0 : a_bytes + b_bytes + c_bytes; }
+  double turns;   // bytes that could have come in the time of one of A and B, which come in pieces
+  double least() const { return stays ? 0 : (a_bytes + b_bytes) * turns + c_bytes; }
   double in_order(TileOrder order) const;
 };
 
 // SMs that share a way to the L2. What several of them ask for at the same time comes by it once.
-struct Gpc {
+struct SharedWay {
   double tiles_m;  // of clusters
   double tiles_n;
   double at_once;  // of these, with one block on each SM
+  double here;     // the share of a cluster whose blocks are on these SMs
   double a_bytes;  // of one's A and B, per k tile
   double b_bytes;
-  double parts;            // of k that lie side by side, and have none of it in common
-  double bytes_per_clock;  // 0: nobody knows
+  double parts;  // of k that lie side by side, and have none of it in common
+  double bytes_per_clock;
   // Clocks for one k tile of a block on each SM.
   double in_order(TileOrder order) const;
   double least() const;  // no order takes less
@@ -101,6 +103,7 @@ class CodeModel {
   struct Shared {
     double dram;  // bytes
     double gpc;   // clocks for one k tile of a block on each SM
+    double tpc;
     friend bool operator==(const Shared&, const Shared&) = default;
   };
 
@@ -112,12 +115,11 @@ class CodeModel {
   model_parts::Machine machine_;
   model_parts::Waves waves_;
   model_parts::Traffic traffic_;
-  model_parts::Gpc gpc_;
+  model_parts::SharedWay gpc_;
+  model_parts::SharedWay tpc_;
   model_parts::Step step_;
   model_parts::Residents full_;
   model_parts::Residents tail_;
-  int with_latency_;  // sharpness of maxima, see model.cc
-  int with_dram_;
   double loads_;         // bytes that all blocks fetch
   double l2_latency_;    // clocks
   double dram_latency_;  // clocks, on top of it
@@ -126,7 +128,7 @@ class CodeModel {
   double fill_us_;
   double epilogue_us_;
   double reduction_us_ = 0;
-  Shared last_{-1, 0};  // of the order that was asked about last, and its time
+  Shared last_{-1, 0, 0};  // of the order that was asked about last, and its time
   double us_ = 0;
 };
 

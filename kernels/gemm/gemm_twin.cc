@@ -363,6 +363,8 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
   work.a_bytes_per_k_tile = requested(a_is_k_major(lies.layout), work.block_m, lies.lda);
   work.b_bytes_per_k_tile =
       requested(b_is_k_major(lies.layout), work.block_n, lies.ldb) * weights(traits);
+  work.a_piece_bytes = (a_is_k_major(lies.layout) ? k : m) * element;
+  work.b_piece_bytes = (b_is_k_major(lies.layout) ? k : n) * element;
   work.load_bytes_per_k_tile =
       std::max(work.load_bytes_per_k_tile,
                work.a_bytes_per_k_tile / shape.n + work.b_bytes_per_k_tile / shape.m);

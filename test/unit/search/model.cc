@@ -303,34 +303,6 @@ TEST_CASE("a hot problem that fits in L2 is no slower than a cold one") {
   CHECK(plan_on(kH200, problem).default_config().predicted_us < cold);
 }
 
-TEST_CASE(
-    "tiles beside each other that share operands are predicted to be faster, where GPCs are "
-    "known") {
-  DeviceSpec device = device_named(kH100);
-  REQUIRE(device.gpc_sms == 16);
-  // Measured there: 14.2, 14.6, 15.8 and 21.9 us for rows of tiles 8, 4, 2 and 1 high.
-  const Problem problem = gemm(512, 2560, 2560);
-  const auto predicted_in = [&](const std::string& order) {
-    const auto config = parse_config(
-        "wgmma:block_m=64,block_n=160,block_k=64,stages=8,consumers=1,pingpong=0,cluster_m=1,"
-        "cluster_n=1,split_k=1,stagger=0," +
-            order,
-        *find_family("gemm"));
-    REQUIRE(config);
-    Resources resources;
-    REQUIRE(!check(*config, problem, traits_of(problem), device, {}, &resources));
-    return predict_us(*config, problem, device, resources, 0);
-  };
-  const double eight = predicted_in("raster=0,swizzle=2");
-  const double two = predicted_in("raster=1,swizzle=2");
-  const double one = predicted_in("raster=0,swizzle=16");
-  CHECK(eight < two);
-  CHECK(1.05 * eight < one);
-  CHECK(two < one);
-  device.gpc_sms = 0;
-  CHECK(predicted_in("raster=0,swizzle=2") == predicted_in("raster=0,swizzle=16"));
-}
-
 TEST_CASE("every coefficient lies within its bounds and moves some prediction", "[long]") {
   const Problem problems[] = {gemm(4096, 4096, 4096), gemm(16, 4096, 4096),
                               gemm(1024, 1024, 1024, DType::fp32), gemm(64, 1000, 8192)};
@@ -375,7 +347,7 @@ TEST_CASE("the terms add up to the prediction") {
   }
   CHECK(sum == Approx(best.predicted_us));
   CHECK(total == Approx(best.predicted_us));
-  CHECK(alone == 8);
+  CHECK(alone == 9);
 }
 
 TEST_CASE("predictions are finite and positive from the smallest to the largest problem") {
