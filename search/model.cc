@@ -297,8 +297,12 @@ double CodeModel::main_loop_us(const Shared& shared) const {
   };
   // Blocks of the first wave begin together, and what they share comes once. Later ones do not.
   double sm_clocks = step_clocks(waves_.full > 0 ? full_ : tail_, 0);
-  if (waves_.full > 1) sm_clocks += (waves_.full - 1) * step_clocks(full_, shared.tpc);
-  if (waves_.full > 0 && waves_.tail > 0) sm_clocks += step_clocks(tail_, shared.tpc);
+  if (waves_.full > 0) {
+    const bool alike = waves_.tail > 0 && tail_.blocks == full_.blocks;
+    const double more = waves_.full - 1 + (alike ? 1 : 0);
+    if (more > 0) sm_clocks += more * step_clocks(full_, shared.tpc);
+    if (waves_.tail > 0 && !alike) sm_clocks += step_clocks(tail_, shared.tpc);
+  }
   sm_clocks *= waves_.k_steps;
   const double dram_clocks = dram / machine_.dram_bytes_per_clock;
   return busiest(kWithDram, sm_clocks, dram_clocks) / machine_.clocks_per_us;
