@@ -9,12 +9,9 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "autotune/gpu/detect.h"
@@ -25,6 +22,8 @@
 #include "kernels/kernel.h"
 #include "kernels/problem.h"
 #include "search/plan.h"
+#include "test/bench/clock.h"
+#include "test/bench/launch_overhead.h"
 
 extern char** environ;
 
@@ -32,20 +31,13 @@ namespace {
 
 using namespace autotune;
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
+using bench::Clock;
+using bench::median;
+using bench::us_since;
 
 constexpr int kWinners = 10'000;
 constexpr const char* kAnswer = "--answer";
 constexpr const char* kCompile = "--compile";
-
-double us_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
 
 int die(const Error& error) {
   fmt::print(stderr, "{}\n", error.message);
@@ -229,60 +221,6 @@ struct Operands {
 
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-// What the library's launch hands to the driver, to be launched again without the library.
-struct Recorded {
-  CUlaunchConfig config{};
-  CUlaunchAttribute attribute{};
-  CUfunction function = nullptr;
-  alignas(64) std::array<std::byte, sizeof(LaunchPlan::params)> params{};
-};
-Recorded recorded;
-decltype(gpu::DriverApi::cuLaunchKernelEx) real_launch = nullptr;
-
-CUresult CUDAAPI record(const CUlaunchConfig* config, CUfunction function, void** params,
-                        void** extra) {
-  recorded.config = *config;
-  if (config->numAttrs > 0) recorded.attribute = config->attrs[0];
-  recorded.config.attrs = &recorded.attribute;
-  recorded.function = function;
-  std::memcpy(recorded.params.data(), params[0], recorded.params.size());
-  return real_launch(config, function, params, extra);
-}
-
-template <class Launch>
-Expected<void> record_launch(const Launch& launch) {
-  auto& api = const_cast<gpu::DriverApi&>(**gpu::driver());
-  real_launch = std::exchange(api.cuLaunchKernelEx, record);
-  const Expected<void> launched = launch();
-  api.cuLaunchKernelEx = real_launch;
-  return launched;
-}
-
-CUresult bare_launch() {
-  void* params[] = {recorded.params.data()};
-  return real_launch(&recorded.config, recorded.function, params, nullptr);
-}
-
-// The launch in turn with what it does to the driver.
-template <class Launch>
-Expected<void> time_overhead(const gpu::DriverApi& api, CUstream stream, const Launch& launch) {
-  if (auto launched = record_launch(launch); !launched) return launched;
-  std::vector<double> ours;
-  std::vector<double> bare;
-  for (int i = 0; i < 2000; ++i) {
-    const auto before = Clock::now();
-    if (auto launched = launch(); !launched) return launched;
-    ours.push_back(us_since(before));
-    const auto between = Clock::now();
-    if (bare_launch() != CUDA_SUCCESS) return fail(ErrorCode::failed, "a bare launch failed");
-    bare.push_back(us_since(between));
-    // Never so many that a launch waits for room in the queue.
-    if (i % 50 == 0) api.cuStreamSynchronize(stream);
-  }
-  print("its launch above a bare cuLaunchKernelEx, medians", median(ours) - median(bare), 1);
-  return {};
-}
-
 // A problem whose winner is a config of this text, the default one where it is empty.
 struct Loaded {
   const char* what;
@@ -340,7 +278,10 @@ Expected<void> time_first_launch(const Session& session, const Loaded& loaded) {
   }
   print(loaded.what, us_since(begin), 10'000);
 
-  return time_overhead(api, stream->get(), launch);
+  const auto overhead = bench::launch_overhead_us(api, stream->get(), launch);
+  if (!overhead) return tl::unexpected(overhead.error());
+  print("its launch above a bare cuLaunchKernelEx, medians", *overhead, 1);
+  return {};
 }
 
 Expected<void> time_launches(const Setting& setting) {
