@@ -111,8 +111,8 @@ Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& d
 Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& machine,
                    const Waves& waves, TimingMode mode) {
   const double operands = work.a_bytes + work.b_bytes;
-  const double turns = work.a_bytes / std::max(1.0, work.a_piece_bytes) +
-                       work.b_bytes / std::max(1.0, work.b_piece_bytes);
+  const double pieces = work.a_bytes / std::max(1.0, work.a_piece_bytes) +
+                        work.b_bytes / std::max(1.0, work.b_piece_bytes);
   const double cache = device.model.l2_share * static_cast<double>(device.l2_bytes);
   const auto tiles_m = static_cast<double>(std::max<std::int64_t>(1, work.tiles_m));
   const auto tiles_n = static_cast<double>(std::max<std::int64_t>(1, work.tiles_n));
@@ -128,7 +128,7 @@ Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& ma
           at_once,
           tiles / at_once,
           1 - std::min(1.0, cache / std::max(1.0, operands)),
-          1 + turns * device.model.piece_bytes / std::max(1.0, operands)};
+          1 + pieces * device.model.piece_bytes / std::max(1.0, operands)};
 }
 
 // bytes_per_clock 0: nobody knows.
@@ -216,7 +216,7 @@ double model_parts::Traffic::in_order(TileOrder order) const {
   const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
   const double operands = a_bytes + b_bytes;
   const double without_cache = rounds * (a_bytes * in_m / tiles_m + b_bytes * in_n / tiles_n);
-  return (operands + std::max(0.0, without_cache - operands) * missed) * turns + c_bytes;
+  return (operands + std::max(0.0, without_cache - operands) * missed) * piece_factor + c_bytes;
 }
 
 double model_parts::SharedWay::in_order(TileOrder order) const {

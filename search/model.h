@@ -43,9 +43,9 @@ struct Traffic {
   double tiles_n;
   double at_once;  // tiles that run at the same time
   double rounds;
-  double missed;  // the share of A and B that L2 does not keep
-  double turns;   // bytes that could have come in the time of one of A and B, which come in pieces
-  double least() const { return stays ? 0 : (a_bytes + b_bytes) * turns + c_bytes; }
+  double missed;        // the share of A and B that L2 does not keep
+  double piece_factor;  // bytes of C that come in the time of one of A and B, which come in pieces
+  double least() const { return stays ? 0 : (a_bytes + b_bytes) * piece_factor + c_bytes; }
   double in_order(TileOrder order) const;
 };
 
