@@ -80,7 +80,7 @@ struct Work {
   double load_bytes_per_k_tile = 0;
   double a_bytes_per_k_tile = 0;  // in whole lines of the L2, of one block
   double b_bytes_per_k_tile = 0;
-  double a_piece_bytes = 0;  // that lie side by side of what a k tile has of A
+  double a_piece_bytes = 0;  // side by side in memory: of one row of A, or column, in a k tile
   double b_piece_bytes = 0;
   std::int64_t load_piece_bytes = 0;        // that one request asks for; 0: a tile's whole row
   double load_instructions_per_k_tile = 0;  // copies that a warp issues

@@ -29,7 +29,7 @@ constexpr Coefficient kCoefficients[] = {
     {"ahead_tensor_share", &Model::ahead_tensor_share, 0.3, 1.6},
     {"ahead_l2_bytes_per_clock", &Model::ahead_l2_bytes_per_clock, 8, 128},
     {"ahead_step_clocks", &Model::ahead_step_clocks, 1, 400},
-    {"tpc_bytes_per_clock", &Model::tpc_bytes_per_clock, 20, 256},
+    {"pair_bytes_per_clock", &Model::pair_bytes_per_clock, 20, 256},
     {"gpc_bytes_per_clock", &Model::gpc_bytes_per_clock, 50, 2000},
 };
 

@@ -27,8 +27,8 @@ struct ModelCoefficients {
   double warp_clocks_per_copy = 20;  // until the same warp's next one, index arithmetic and all
   double l2_share = 0.5;             // of L2 that operands keep: it has two halves
   double dram_share = 0.9;           // of the peak; H200, cold: 86 MiB at 4.3 TB/s
-  double piece_bytes = 8;            // that DRAM could bring on the way to another row's piece
-  double ffma_share = 1;             // of the fp32 peak that a kernel's own estimate of it reaches
+  double piece_bytes = 8;  // that DRAM could bring on the way to another row's piece (H100)
+  double ffma_share = 1;   // of the fp32 peak that a kernel's own estimate of it reaches
 
   // Kernels whose warps load and multiply by turns...
   double turns_tensor_share = 1;  // of the tensor peak, as above
@@ -39,7 +39,9 @@ struct ModelCoefficients {
   double ahead_l2_bytes_per_clock = 64;  // what the L2 port carries
   double ahead_step_clocks = 10;         // from one k tile's products to the next's
 
-  double tpc_bytes_per_clock = 128;  // of the two SMs of a TPC: what their L2 ports carry
+  // Of two blocks that follow each other, behind the first wave, as trials on an H100 say: the two
+  // SMs of a TPC, presumably. As much as two ports carry.
+  double pair_bytes_per_clock = 128;
   double gpc_bytes_per_clock = 600;  // of a whole GPC, whose SMs share its way to the L2
 
   friend bool operator==(const ModelCoefficients&, const ModelCoefficients&) = default;

@@ -269,19 +269,16 @@ FitData FitData::only(std::size_t problem) const {
   return one;
 }
 
-Expected<ModelError> FitData::left_out_error() const {
+Expected<ModelError> FitData::left_out_error(const ModelCoefficients& start) const {
   if (problems_ < 2) {
     return fail(ErrorCode::bad_input,
                 "the error on problems that the model was not fitted to needs trials of at least "
                 "two problems");
   }
-  // One problem of many changes little.
-  const auto start = fit();
-  if (!start) return tl::unexpected(start.error());
   // Samples lie problem by problem.
   std::vector<double> all;
   for (std::size_t problem = 0; problem < problems_; ++problem) {
-    const auto model = without(problem).fit(*start);
+    const auto model = without(problem).fit(start);
     if (!model) return tl::unexpected(model.error());
     const std::vector<double> those = only(problem).residuals(*model);
     all.insert(all.end(), those.begin(), those.end());

@@ -44,8 +44,9 @@ class FitData {
 
   // Of given coefficients on these trials.
   ModelError error_of(const ModelCoefficients& model) const;
-  // Of each problem with the coefficients fitted to the others. bad_input with fewer than two.
-  Expected<ModelError> left_out_error() const;
+  // Of each problem with the coefficients fitted to the others, from `start`: those of fit() are
+  // near all of them. bad_input with fewer than two.
+  Expected<ModelError> left_out_error(const ModelCoefficients& start) const;
 
  private:
   struct Sample {

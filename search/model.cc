@@ -18,7 +18,7 @@ using namespace model_parts;
 constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
 constexpr double kUnknownTflops = 1;              // where a device file knows no rate at all
-constexpr double kTpcSms = 2;                     // of every architecture since Pascal
+constexpr double kPair = 2;                       // blocks
 // More bytes from DRAM never take less time but for what rounding does to the last digits.
 constexpr double kRounding = 1 - 1e-12;
 
@@ -33,7 +33,7 @@ struct Style {
   int among_units;
 };
 
-// The same between those and the latency of loads, and between all that and DRAM.
+// The sharpness of the maximum of an SM's units and the latency of loads, and of all that and DRAM.
 constexpr int kWithLatency = 2;
 constexpr int kWithDram = 1;
 
@@ -239,7 +239,7 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   waves_ = waves_of(work, resources, device, machine_);
   traffic_ = traffic_of(work, device, machine_, waves_, problem.mode);
   gpc_ = way_of(work, device.gpc_sms, device.gpc_sms > 0 ? model.gpc_bytes_per_clock : 0);
-  tpc_ = way_of(work, kTpcSms, model.tpc_bytes_per_clock);
+  pair_ = way_of(work, kPair, model.pair_bytes_per_clock);
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
   full_ = residents_of(waves_.resident, step_, work, style, parts);
@@ -291,17 +291,17 @@ double CodeModel::clocks_between_loads(double blocks, double dram) const {
 double CodeModel::main_loop_us(const Shared& shared) const {
   const double dram = shared.dram;
   // Clocks that an SM takes for one k tile of each of its blocks.
-  const auto step_clocks = [&](const Residents& residents, double tpc) {
+  const auto step_clocks = [&](const Residents& residents, double pair) {
     return busiest(kWithLatency, {residents.busy, clocks_between_loads(residents.blocks, dram),
-                                  residents.blocks * shared.gpc, residents.blocks * tpc});
+                                  residents.blocks * shared.gpc, residents.blocks * pair});
   };
-  // Blocks of the first wave begin together, and what they share comes once. Later ones do not.
+  // Blocks of the first wave begin together, and what a pair asks for is no limit then.
   double sm_clocks = step_clocks(waves_.full > 0 ? full_ : tail_, 0);
   if (waves_.full > 0) {
     const bool alike = waves_.tail > 0 && tail_.blocks == full_.blocks;
     const double more = waves_.full - 1 + (alike ? 1 : 0);
-    if (more > 0) sm_clocks += more * step_clocks(full_, shared.tpc);
-    if (waves_.tail > 0 && !alike) sm_clocks += step_clocks(tail_, shared.tpc);
+    if (more > 0) sm_clocks += more * step_clocks(full_, shared.pair);
+    if (waves_.tail > 0 && !alike) sm_clocks += step_clocks(tail_, shared.pair);
   }
   sm_clocks *= waves_.k_steps;
   const double dram_clocks = dram / machine_.dram_bytes_per_clock;
@@ -313,7 +313,7 @@ double CodeModel::total_us(const Shared& shared) const {
 }
 
 CodeModel::Shared CodeModel::shared_in(TileOrder order) const {
-  return {traffic_.in_order(order), gpc_.in_order(order), tpc_.in_order(order)};
+  return {traffic_.in_order(order), gpc_.in_order(order), pair_.in_order(order)};
 }
 
 double CodeModel::us(TileOrder order) {
@@ -326,7 +326,7 @@ double CodeModel::us(TileOrder order) {
 }
 
 double CodeModel::least_us() const {
-  return total_us({traffic_.least(), gpc_.least(), tpc_.least()}) * kRounding;
+  return total_us({traffic_.least(), gpc_.least(), pair_.least()}) * kRounding;
 }
 
 std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
@@ -336,6 +336,8 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
   const double together = waves_.full > 0 ? waves_.resident : waves_.tail;
   const double block_steps =
       (waves_.full * waves_.resident + waves_.tail) * waves_.k_steps / per_us;  // of the fullest SM
+  const double later_steps =
+      block_steps - together * waves_.k_steps / per_us;  // but the first wave
   const double waits = clocks_between_loads(together, dram) * waves_.count() * waves_.k_steps;
   return {{"launch", launch_us_},
           {"packing", pack_us_},
@@ -348,7 +350,7 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
           {"alone: shared memory", step_.smem * block_steps},
           {"alone: L2", step_.l2 * block_steps},
           {"alone: a GPC's way to L2", shared.gpc * block_steps},
-          {"alone: a TPC's way to L2", shared.tpc * block_steps},
+          {"alone: a pair's way to L2", shared.pair * later_steps},
           {"alone: copy instructions", step_.issue * block_steps},
           {"alone: a warp's copies", step_.warp_issue * waves_.count() * waves_.k_steps / per_us},
           {"alone: latency", waits / per_us},

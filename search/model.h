@@ -44,7 +44,8 @@ struct Traffic {
   double at_once;  // tiles that run at the same time
   double rounds;
   double missed;        // the share of A and B that L2 does not keep
-  double piece_factor;  // bytes of C that come in the time of one of A and B, which come in pieces
+  double piece_factor;  // DRAM time of a byte of A or B in that of one of C: they come in pieces
+  // Bytes, those in pieces as many as could have come meanwhile.
   double least() const { return stays ? 0 : (a_bytes + b_bytes) * piece_factor + c_bytes; }
   double in_order(TileOrder order) const;
 };
@@ -101,9 +102,9 @@ class CodeModel {
  private:
   // What the order of the tiles decides.
   struct Shared {
-    double dram;  // bytes
+    double dram;  // as Traffic says
     double gpc;   // clocks for one k tile of a block on each SM
-    double tpc;
+    double pair;  // the same of two blocks that follow each other
     friend bool operator==(const Shared&, const Shared&) = default;
   };
 
@@ -116,7 +117,7 @@ class CodeModel {
   model_parts::Waves waves_;
   model_parts::Traffic traffic_;
   model_parts::SharedWay gpc_;
-  model_parts::SharedWay tpc_;
+  model_parts::SharedWay pair_;
   model_parts::Step step_;
   model_parts::Residents full_;
   model_parts::Residents tail_;

@@ -111,7 +111,7 @@ Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device
     result.errors.push_back(row_of("fitted" + what, of.error_of(*model)));
   };
   add_errors(fitted, "");
-  if (const auto left_out = fitted.left_out_error()) {
+  if (const auto left_out = fitted.left_out_error(*model)) {
     result.errors.push_back(row_of("fitted, each problem left out", *left_out));
   }
   const search::FitData excluded(data.excluded, device);

@@ -152,6 +152,7 @@ TEST_CASE("1000 launches of the tightest rings: bit-equal on the same inputs, ri
 TEMPLATE_TEST_CASE_SIG("1000 launches of each winner: bit-equal on the same inputs, right on all",
                        "[.][endurance]", ((std::size_t part), part), 0, 1, 2, 3, 4, 5, 6, 7) {
   constexpr std::size_t kParts = 8;  // which may run at the same time
+  static_assert(part < kParts);
   gpu::Workbench* bench = test::workbench();
   if (bench == nullptr) return;
   const std::vector<Winner> winners = winners_for(bench->gpu().spec);

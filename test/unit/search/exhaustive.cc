@@ -117,7 +117,8 @@ TEST_CASE("a plan counts and ranks as if every config were looked at by itself",
       {hot, {}},
       {geglu(1000, 1524, 4096), {}},
       {geglu(16, 11008, 4096), capped}};
-  for (const std::string_view name : {"nvidia-h200", "nvidia-geforce-rtx-3090"}) {
+  for (const std::string_view name :
+       {"nvidia-h200", "nvidia-h100-80gb-hbm3", "nvidia-geforce-rtx-3090"}) {
     const DeviceSpec& device = device_named(name);
     for (const auto& [problem, limits] : cases) {
       INFO(name << " " << describe(problem));

@@ -77,6 +77,12 @@ TEST_CASE("a fit finds the coefficients that made the times", "[long]") {
   CHECK(data.error_of(ModelCoefficients{}).median > 0.1);
   CHECK(data.error_of(other_gpu()).p90 < 1e-9);
   CHECK(data.error_of(other_gpu()).first_choice == Approx(1));
+  // From elsewhere it comes to the same.
+  const auto from_there = data.fit(other_gpu());
+  REQUIRE(from_there);
+  CHECK(from_there->turns_tensor_share == Approx(fitted->turns_tensor_share).epsilon(0.05));
+  CHECK(from_there->ahead_l2_bytes_per_clock ==
+        Approx(fitted->ahead_l2_bytes_per_clock).epsilon(0.05));
 }
 
 TEST_CASE("with noise it is as good as the noise, also on problems it was not fitted to",
@@ -86,7 +92,7 @@ TEST_CASE("with noise it is as good as the noise, also on problems it was not fi
   const auto fitted = data.fit();
   REQUIRE(fitted);
   CHECK(data.error_of(*fitted).median < 0.06);
-  const auto left_out = data.left_out_error();
+  const auto left_out = data.left_out_error(*fitted);
   REQUIRE(left_out);
   CHECK(left_out->trials == static_cast<std::int64_t>(data.trials()));
   CHECK(left_out->median < data.error_of(ModelCoefficients{}).median);
@@ -159,7 +165,7 @@ TEST_CASE("without data the error says what to do") {
   REQUIRE_FALSE(fitted);
   CHECK(fitted.error().code == ErrorCode::bad_input);
   CHECK(fitted.error().message.find("autotune tune") != std::string::npos);
-  CHECK_FALSE(none.left_out_error());
+  CHECK_FALSE(none.left_out_error({}));
 }
 
 }  // namespace autotune::search

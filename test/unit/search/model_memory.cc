@@ -1,5 +1,5 @@
-// The performance model's ways to memory: what the SMs of a GPC and of a TPC ask the L2 for, and
-// what DRAM takes for short pieces of rows.
+// The performance model's ways to memory: what the SMs of a GPC and pairs of blocks ask the L2 for,
+// and what DRAM takes for short pieces of rows.
 #include <string>
 
 #include "real_plans.h"
@@ -67,29 +67,31 @@ TEST_CASE("behind the first wave, neighbours that share less of their tiles lose
   const Config share_a = config_of(tile + "0");
   const Config share_b = config_of(tile + "1");
   const Problem waves = gemm(5120, 10560, 2048);  // 20 of 132 tiles
-  const std::string label = "alone: a TPC's way to L2";
+  const std::string label = "alone: a pair's way to L2";
   CHECK(term_us(label, share_a, waves, device) ==
         Approx(term_us(label, share_b, waves, device) * (256 + 2 * 80) / (2 * 256 + 80)));
 
   const auto slowdown = [&](const Config& config, const Problem& problem) {
-    device.model.tpc_bytes_per_clock = 128;
+    device.model.pair_bytes_per_clock = 128;
     const double before = predicted_us(config, problem, device);
-    device.model.tpc_bytes_per_clock = 64;
+    device.model.pair_bytes_per_clock = 64;
     return predicted_us(config, problem, device) / before;
   };
   CHECK(slowdown(share_a, waves) > 1.02);
   CHECK(slowdown(share_b, waves) > slowdown(share_a, waves) + 0.05);
-  CHECK(slowdown(share_b, gemm(1024, 2640, 2048)) == 1);  // 132 tiles
+  const Problem one_wave = gemm(1024, 2640, 2048);  // 132 tiles
+  CHECK(slowdown(share_b, one_wave) == 1);
+  CHECK(term_us(label, share_b, one_wave, device) == 0);
 }
 
-TEST_CASE("a TPC has a part of a cluster's loads") {
+TEST_CASE("a pair of blocks has a part of a larger cluster's loads") {
   const Problem problem = gemm(4096, 4096, 4096);
   const auto way_us = [&](const char* cluster) {
     const Config config = config_of(
         std::string("wgmma:block_m=128,block_n=128,block_k=64,stages=4,consumers=2,pingpong=0,"
                     "split_k=1,stagger=0,raster=0,swizzle=1,") +
         cluster);
-    return term_us("alone: a TPC's way to L2", config, problem, device_named(kH100));
+    return term_us("alone: a pair's way to L2", config, problem, device_named(kH100));
   };
   // Tiles are square: a pair asks for three sides, half of a 2 x 2 for two. Fewer SMs are reached
   // by the latter, so they take a wave more.
