@@ -109,7 +109,7 @@ TEST_CASE("DRAM takes longer for operands that come in shorter pieces of rows") 
                                     ",stages=4,warps_m=1,warps_n=2,split_k=1,raster=0,swizzle=1");
     return term_us("alone: DRAM", config, gemm(16, 16384, 8192, DType::bf16, layout), device);
   };
-  // Of 64 bytes and of 256, but for A and C, which have 2 bytes in 1000.
+  // Of 64 bytes and of 256, but for A and C, which have 3 bytes in 1000.
   const double slower = (1 + 8.0 / 64) / (1 + 8.0 / 256);
   CHECK(dram_us(Layout::tn, 64, 32) / dram_us(Layout::tn, 64, 128) ==
         Approx(slower).epsilon(0.003));
