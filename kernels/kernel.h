@@ -49,8 +49,16 @@ struct Term {
 // The order in which consecutive blocks walk over the tiles of C, and each over its k tiles.
 struct TileOrder {
   bool raster_along_n = false;  // along n, else along m
-  int swizzle = 1;              // width of a walk: tiles in the other direction
+  int swizzle = 1;              // tiles in the other direction that a walk covers, at most
   int stagger = 0;              // k tiles by which a tile begins further on than the one before
+
+  // Tiles that each walk but the last covers, of `across` >= 1 in that direction: in as few walks
+  // as may be, and these as even as that allows. A last walk over a few tiles only would share
+  // little: 9 tiles by at most 8 go as 5 and 4.
+  std::int64_t width(std::int64_t across) const {
+    const std::int64_t walks = (across + swizzle - 1) / swizzle;
+    return (across + walks - 1) / walks;
+  }
 
   friend bool operator==(const TileOrder&, const TileOrder&) = default;
 };
@@ -84,9 +92,10 @@ struct Work {
   double b_piece_bytes = 0;
   std::int64_t load_piece_bytes = 0;        // that one request asks for; 0: a tile's whole row
   double load_instructions_per_k_tile = 0;  // copies that a warp issues
-  double store_bytes_per_tile = 0;          // epilogue, C read included when beta != 0
-  double packed_bytes = 0;                  // of operands that are copied first
-  double a_bytes = 0;                       // whole operands, unpadded
+  double waits_per_k_tile = 0;  // of a warp for the L2, one after the other, whatever is under way
+  double store_bytes_per_tile = 0;  // epilogue, C read included when beta != 0
+  double packed_bytes = 0;          // of operands that are copied first
+  double a_bytes = 0;               // whole operands, unpadded
   double b_bytes = 0;
   double c_bytes = 0;
   bool asynchronous = false;       // a warp of its own loads ahead, also for the next tile

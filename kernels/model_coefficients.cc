@@ -17,6 +17,7 @@ constexpr Coefficient kCoefficients[] = {
     {"dram_latency_clocks", &Model::dram_latency_clocks, 100, 4000},
     {"smem_bytes_per_clock", &Model::smem_bytes_per_clock, 32, 256},
     {"store_bytes_per_clock", &Model::store_bytes_per_clock, 4, 128},
+    {"between_tiles_bytes_per_clock", &Model::between_tiles_bytes_per_clock, 4, 64},
     {"clocks_per_copy", &Model::clocks_per_copy, 0.5, 40},
     {"warp_clocks_per_copy", &Model::warp_clocks_per_copy, 2, 200},
     {"l2_share", &Model::l2_share, 0.1, 1},

@@ -23,7 +23,8 @@ struct ModelCoefficients {
   double dram_latency_clocks = 700;  // on top of L2's
   double smem_bytes_per_clock = 128;
   double store_bytes_per_clock = 32;
-  double clocks_per_copy = 4;        // of one warp's 16-byte copies: 512 bytes
+  double between_tiles_bytes_per_clock = 16;  // on top, where the same warps go on (H100)
+  double clocks_per_copy = 4;                 // of one warp's 16-byte copies: 512 bytes
   double warp_clocks_per_copy = 20;  // until the same warp's next one, index arithmetic and all
   double l2_share = 0.5;             // of L2 that operands keep: it has two halves
   double dram_share = 0.9;           // of the peak; H200, cold: 86 MiB at 4.3 TB/s

@@ -150,14 +150,15 @@ SharedWay way_of(const Work& work, double sms, double bytes_per_clock) {
 
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
              const ModelCoefficients& model, const Style& style) {
-  // What does not fit in registers is stored and read once per k tile.
+  // What does not fit in registers is stored and read once per k tile, and products wait for it.
   const int registers =
       resources.role_registers > 0 ? resources.role_registers : resources.registers;
   const double spilled = std::max(0, resources.register_demand - registers);
   const double spill_bytes = spilled * 2 * 4 * resources.threads;
   const double smem_bytes = work.smem_bytes_per_k_tile + spill_bytes;
   const double copies = work.load_instructions_per_k_tile * work.warps;
-  double multiply = work.flops_per_k_tile / machine.flops_per_clock;
+  double multiply =
+      work.flops_per_k_tile / machine.flops_per_clock + spill_bytes / model.smem_bytes_per_clock;
   // FFMA at full rate takes every issue slot, so each other instruction delays it.
   if (work.unit == Work::Unit::ffma) {
     multiply += (smem_bytes / kSmemBytesPerInstruction + copies) / kIssuesPerClock;
@@ -170,17 +171,18 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
           static_cast<double>(std::max(1, work.stages - 1))};
 }
 
-Residents residents_of(double blocks, const Step& step, const Work& work, const Style& style,
-                       int sub_partitions) {
+Residents residents_of(double blocks, const Step& step, const Work& work,
+                       const ModelCoefficients& model, const Style& style, int sub_partitions) {
   const auto units = [&](double resident, double issue) {
     // A sub-partition without a warp multiplies nothing.
     const double warps = resident * std::max(1, work.warps);
     const double idle = std::max(1.0, sub_partitions / warps);
     return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, issue});
   };
-  const double alone = units(1, std::max(step.issue, step.warp_issue));
+  const double alone = units(1, std::max(step.issue, step.warp_issue)) + style.step_clocks +
+                       work.waits_per_k_tile * model.l2_latency_clocks;
   const double together = units(blocks, step.issue);
-  return {blocks, std::max(blocks * together, alone + style.step_clocks)};
+  return {blocks, std::max(blocks * together, alone)};
 }
 
 // Clocks that the sum over the parts of k takes `blocks` resident blocks of one SM. In a cluster,
@@ -242,9 +244,9 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   pair_ = way_of(work, kPair, model.pair_bytes_per_clock);
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
-  full_ = residents_of(waves_.resident, step_, work, style, parts);
+  full_ = residents_of(waves_.resident, step_, work, model, style, parts);
   const bool alike = waves_.tail == waves_.resident || waves_.tail == 0;
-  tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, style, parts);
+  tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, model, style, parts);
   loads_ = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
            static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
   l2_latency_ = model.l2_latency_clocks;
@@ -260,8 +262,11 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   const double together = waves_.full > 0 ? waves_.resident : waves_.tail;
   // Who adds up stores: each of a cluster's parts, or of those that wait for each other, a share.
   const std::int64_t sharers = resources.cooperative ? work.split_k : work.cluster_k;
-  const double store = together * work.store_bytes_per_tile / static_cast<double>(sharers) /
-                       model.store_bytes_per_clock;
+  const double stored = together * work.store_bytes_per_tile / static_cast<double>(sharers);
+  const double store = model.epilogue_clocks + stored / model.store_bytes_per_clock;
+  // Warps that store and have another tile get its products going again, with nothing in between.
+  const double restart = work.asynchronous ? stored / model.between_tiles_bytes_per_clock : 0;
+  const double uncovered = work.epilogue_overlaps ? 0 : (exposed - 1) * (store + restart);
 
   // Operands that are copied first come from DRAM, stay in the L2, and all blocks meet behind that.
   if (work.packed_bytes > 0) {
@@ -273,7 +278,7 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   launch_us_ = device.launch_us > 0 ? device.launch_us : model.launch_us;
   const bool filled_ahead = work.asynchronous && !work.stores_then_loads;
   fill_us_ = (filled_ahead ? 1 : exposed) * fill / per_us;
-  epilogue_us_ = (work.epilogue_overlaps ? 1 : exposed) * (model.epilogue_clocks + store) / per_us;
+  epilogue_us_ = (store + uncovered) / per_us;
   // Each wave's blocks add up their own.
   const auto sums = [&](double blocks) {
     return reduction_clocks(work, problem, model, style, resources.cooperative, blocks);

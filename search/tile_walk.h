@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "kernels/kernel.h"
 
@@ -18,7 +19,7 @@ struct Walked {
 inline Walked walked(const TileOrder& order, double tiles_m, double tiles_n, double count) {
   const double along = order.raster_along_n ? tiles_n : tiles_m;
   const double across = order.raster_along_n ? tiles_m : tiles_n;
-  const double width = std::clamp<double>(order.swizzle, 1, across);
+  const auto width = static_cast<double>(order.width(static_cast<std::int64_t>(across)));
   const double length = std::min(along, std::ceil(count / width));
   const double wide = count < width ? std::ceil(count)
                                     : std::min(across, width * std::ceil(count / (width * along)));

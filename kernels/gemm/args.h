@@ -21,7 +21,7 @@ struct alignas(64) GemmArgs {
   int tiles_m;
   int tiles_n;
   int flags;    // kRasterAlongN, kAdmits
-  int swizzle;  // tiles of the other direction that one walk covers
+  int swizzle;  // tiles of the other direction that each walk but the last covers
   // Of kernels with a stagger: tile i begins (i & starts) * stagger k tiles on.
   short starts;
   short stagger;

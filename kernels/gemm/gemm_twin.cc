@@ -217,12 +217,11 @@ LaunchPlan GemmTwin::launch_plan(const Config& config, const Problem& asked,
   args.tiles_n = static_cast<int>(tiles.n);
   const bool along_n = raster(config) != 0;
   if (along_n) args.flags |= GemmArgs::kRasterAlongN;
-  // A walk wider than there are tiles is as wide as there are; the device multiplies in 32 bits.
-  args.swizzle = std::min(swizzle(config), along_n ? args.tiles_m : args.tiles_n);
   args.alpha = static_cast<float>(problem.alpha);
   args.beta = static_cast<float>(problem.beta);
   const std::int64_t along = along_n ? tiles.n : tiles.m;
   const std::int64_t across = along_n ? tiles.m : tiles.n;
+  args.swizzle = static_cast<int>(tile_order(config).width(across));
   args.of_group = reciprocal(along * args.swizzle);
   args.of_step = reciprocal(args.swizzle);
   args.of_last_step = reciprocal(across % args.swizzle);
@@ -301,13 +300,15 @@ void GemmTwin::canonical(const Config& code, const Problem& asked,
       k_tiles_of_part(code, problem, split(code, problem, tiles.of_blocks()));
   for (TileOrder& order : orders) {
     const int stagger = starts_of(order.stagger, tiles, k_tiles) > 1 ? order.stagger : 0;
+    const std::int64_t across = order.raster_along_n ? tiles.m : tiles.n;
+    const std::int64_t width = order.width(across);
     if (tiles.m == 1 || tiles.n == 1) {
       order = {false, 1, stagger};  // a single line of tiles has one order
-    } else if (order.swizzle >= (order.raster_along_n ? tiles.m : tiles.n)) {
+    } else if (width == across) {
       // One walk over all is the plain walk the other way.
       order = {!order.raster_along_n, 1, stagger};
     } else {
-      order.stagger = stagger;
+      order = {order.raster_along_n, static_cast<int>(width), stagger};
     }
   }
 }

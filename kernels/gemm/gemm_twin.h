@@ -155,8 +155,8 @@ inline std::int32_t block_k(const Config& config) { return config.values[2]; }
 // And these two, known at run time, last. What else is known at run time stands before them.
 inline constexpr Parameter kRaster{"raster", 0,    1,
                                    0,        true, "consecutive blocks walk along m (0) or n (1)"};
-inline constexpr Parameter kSwizzle{"swizzle", 1,    64,
-                                    4,         true, "tiles of the other direction per walk"};
+inline constexpr Parameter kSwizzle{
+    "swizzle", 1, 64, 4, true, "tiles of the other direction per walk, at most"};
 
 // The parameter split_k is the one at `kIndex`.
 template <int kIndex>

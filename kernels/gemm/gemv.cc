@@ -248,6 +248,8 @@ class Gemv final : public GemmTwin {
       work.flops_per_k_tile *= static_cast<double>(kInstructionRows) / v[kBlockM];
     } else {
       work.unit = Work::Unit::ffma;
+      // Each step's piece of A is asked for when its turn has come.
+      work.waits_per_k_tile = depth(v, traits);
       if (element(traits) == 2) {  // a weight is converted once, A for each of the columns
         work.flops_per_k_tile *= 1.0 + 1.0 / v[kBlockM] + 1.0 / std::max(1, tiles(v));
       }

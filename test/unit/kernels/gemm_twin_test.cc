@@ -32,9 +32,32 @@ TEST_CASE("a walk is never wider than there are tiles, so that a group's tiles c
   const GemmArgs tall = args_of(along_m, product(kMost, 1));
   CHECK(tall.tiles_m == 134217728);
   CHECK(tall.swizzle == 1);
-  CHECK(args_of(along_m, product(160, 1600)).swizzle == 64);
+  CHECK(args_of(along_m, product(160, 1024)).swizzle == 64);
+  CHECK(args_of(along_m, product(160, 1600)).swizzle == 50);
   const Config along_n = config_of("simt:block_m=16,block_n=16,raster=1,swizzle=64");
   CHECK(args_of(along_n, product(160, 1600)).swizzle == 10);
+}
+
+TEST_CASE("walks over tiles are as few as may be, and as even as that allows") {
+  const auto width = [](int at_most, std::int64_t across) {
+    return TileOrder{false, at_most}.width(across);
+  };
+  CHECK(width(8, 16) == 8);
+  CHECK(width(8, 9) == 5);
+  CHECK(width(8, 17) == 6);
+  CHECK(width(4, 5) == 3);
+  CHECK(width(4, 13) == 4);  // three walks of 4 and one of 1: only the last may differ
+  CHECK(width(64, 3) == 3);
+  CHECK(width(1, 7) == 1);
+  for (const int at_most : {1, 2, 3, 4, 7, 8, 16, 64}) {
+    for (std::int64_t across = 1; across < 200; ++across) {
+      const std::int64_t wide = width(at_most, across);
+      CAPTURE(at_most, across, wide);
+      CHECK((wide >= 1 && wide <= at_most));
+      const std::int64_t walks = (across + at_most - 1) / at_most;
+      CHECK((across + wide - 1) / wide == walks);
+    }
+  }
 }
 
 TEST_CASE("the reciprocals of the tile order divide exactly") {

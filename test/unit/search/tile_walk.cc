@@ -8,11 +8,11 @@ namespace autotune::search {
 namespace {
 
 // The first `count` tiles, by walking as kernels/gemm/common.cuh does: along one direction,
-// `swizzle` tiles of the other one at each step.
+// as many tiles of the other one at each step as the argument says.
 Walked counted(const TileOrder& order, int tiles_m, int tiles_n, int count) {
   const int along = order.raster_along_n ? tiles_n : tiles_m;
   const int across = order.raster_along_n ? tiles_m : tiles_n;
-  const int width = std::min(order.swizzle, across);
+  const int width = static_cast<int>(order.width(across));
   std::set<int> steps;
   std::set<int> walks;
   for (int id = 0; id < std::min(count, tiles_m * tiles_n); ++id) {
@@ -47,6 +47,17 @@ TEST_CASE("the first tiles of a launch lie in as many rows and columns as a walk
       }
     }
   }
+}
+
+TEST_CASE("tiles that no walk width divides are walked over evenly") {
+  // 5 tiles by at most 4 go as 3 and 2: in the first 72 of 24 x 5 three lie beside each other.
+  const TileOrder order{false, 4};
+  const Walked first = walked(order, 24, 5, 72);
+  CHECK((first.m == 24 && first.n == 3));
+  const Walked counted_first = counted(order, 24, 5, 72);
+  CHECK((counted_first.m == 24 && counted_first.n == 3));
+  CHECK(walked(order, 24, 5, 120).n == 5);
+  CHECK(counted(order, 24, 5, 16).m == 6);  // 3 in each of five steps and one of a sixth
 }
 
 }  // namespace autotune::search
