@@ -19,6 +19,9 @@ constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
 constexpr double kUnknownTflops = 1;              // where a device file knows no rate at all
 constexpr double kPair = 2;                       // blocks
+// An L2 hit that a warp waits for, on an H100. The coefficient has other waits in it: a fit to an
+// H200's trials has 960 clocks there.
+constexpr double kHitClocks = 250;
 // More bytes from DRAM never take less time but for what rounding does to the last digits.
 constexpr double kRounding = 1 - 1e-12;
 
@@ -108,17 +111,23 @@ Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& d
   return waves;
 }
 
+// Tiles of blocks as tiles of clusters, which are what a launch walks over.
+double in_clusters(std::int64_t tiles, int blocks) {
+  return static_cast<double>(std::max<std::int64_t>(1, tiles / blocks));
+}
+
 Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& machine,
                    const Waves& waves, TimingMode mode) {
   const double operands = work.a_bytes + work.b_bytes;
   const double pieces = work.a_bytes / std::max(1.0, work.a_piece_bytes) +
                         work.b_bytes / std::max(1.0, work.b_piece_bytes);
   const double cache = device.model.l2_share * static_cast<double>(device.l2_bytes);
-  const auto tiles_m = static_cast<double>(std::max<std::int64_t>(1, work.tiles_m));
-  const auto tiles_n = static_cast<double>(std::max<std::int64_t>(1, work.tiles_n));
+  const double tiles_m = in_clusters(work.tiles_m, work.cluster_m);
+  const double tiles_n = in_clusters(work.tiles_n, work.cluster_n);
   const double tiles = tiles_m * tiles_n;
   const double split = static_cast<double>(std::max<std::int64_t>(1, work.split_k));
-  const double at_once = std::clamp(waves.resident * machine.sms / split, 1.0, tiles);
+  const double cluster = static_cast<double>(work.cluster_m) * work.cluster_n;
+  const double at_once = std::clamp(waves.resident * machine.sms / (split * cluster), 1.0, tiles);
   return {mode == TimingMode::hot && operands + work.c_bytes <= cache,
           work.a_bytes,
           work.b_bytes,
@@ -133,13 +142,10 @@ Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& ma
 
 // bytes_per_clock 0: nobody knows.
 SharedWay way_of(const Work& work, double sms, double bytes_per_clock) {
-  const auto in = [](std::int64_t tiles, int blocks) {
-    return static_cast<double>(std::max<std::int64_t>(1, tiles / blocks));
-  };
   const auto parts = static_cast<double>(std::max<std::int64_t>(1, work.neighbours_k));
   const double blocks = work.cluster_m * work.cluster_n * parts;
-  return {in(work.tiles_m, work.cluster_m),
-          in(work.tiles_n, work.cluster_n),
+  return {in_clusters(work.tiles_m, work.cluster_m),
+          in_clusters(work.tiles_n, work.cluster_n),
           std::max(1.0, sms / blocks),
           std::min(1.0, sms / blocks),
           work.a_bytes_per_k_tile * work.cluster_m,
@@ -168,19 +174,20 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
           work.load_bytes_per_k_tile / style.l2_bytes_per_clock,
           copies * model.clocks_per_copy,
           work.load_instructions_per_k_tile * model.warp_clocks_per_copy,
+          work.waits_per_k_tile * kHitClocks,
           static_cast<double>(std::max(1, work.stages - 1))};
 }
 
-Residents residents_of(double blocks, const Step& step, const Work& work,
-                       const ModelCoefficients& model, const Style& style, int sub_partitions) {
+Residents residents_of(double blocks, const Step& step, const Work& work, const Style& style,
+                       int sub_partitions) {
   const auto units = [&](double resident, double issue) {
     // A sub-partition without a warp multiplies nothing.
     const double warps = resident * std::max(1, work.warps);
     const double idle = std::max(1.0, sub_partitions / warps);
     return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, issue});
   };
-  const double alone = units(1, std::max(step.issue, step.warp_issue)) + style.step_clocks +
-                       work.waits_per_k_tile * model.l2_latency_clocks;
+  const double alone =
+      units(1, std::max(step.issue, step.warp_issue)) + style.step_clocks + step.waits;
   const double together = units(blocks, step.issue);
   return {blocks, std::max(blocks * together, alone)};
 }
@@ -244,9 +251,9 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   pair_ = way_of(work, kPair, model.pair_bytes_per_clock);
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
-  full_ = residents_of(waves_.resident, step_, work, model, style, parts);
+  full_ = residents_of(waves_.resident, step_, work, style, parts);
   const bool alike = waves_.tail == waves_.resident || waves_.tail == 0;
-  tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, model, style, parts);
+  tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, style, parts);
   loads_ = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
            static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
   l2_latency_ = model.l2_latency_clocks;
@@ -264,8 +271,11 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   const std::int64_t sharers = resources.cooperative ? work.split_k : work.cluster_k;
   const double stored = together * work.store_bytes_per_tile / static_cast<double>(sharers);
   const double store = model.epilogue_clocks + stored / model.store_bytes_per_clock;
-  // Warps that store and have another tile get its products going again, with nothing in between.
-  const double restart = work.asynchronous ? stored / model.between_tiles_bytes_per_clock : 0;
+  // Where blocks loop over tiles, the warps that store get the next one's products going again.
+  const bool loops =
+      resources.grid < static_cast<double>(work.tiles_m) * work.tiles_n * work.split_k;
+  const double restart =
+      work.asynchronous && loops ? stored / model.between_tiles_bytes_per_clock : 0;
   const double uncovered = work.epilogue_overlaps ? 0 : (exposed - 1) * (store + restart);
 
   // Operands that are copied first come from DRAM, stay in the L2, and all blocks meet behind that.
@@ -359,6 +369,7 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
           {"alone: copy instructions", step_.issue * block_steps},
           {"alone: a warp's copies", step_.warp_issue * waves_.count() * waves_.k_steps / per_us},
           {"alone: latency", waits / per_us},
+          {"alone: a warp's waits for A", step_.waits * waves_.count() * waves_.k_steps / per_us},
           {"alone: DRAM", dram / machine_.dram_bytes_per_clock / per_us}};
 }
 

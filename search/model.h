@@ -39,9 +39,9 @@ struct Traffic {
   double a_bytes;
   double b_bytes;
   double c_bytes;
-  double tiles_m;
+  double tiles_m;  // of clusters
   double tiles_n;
-  double at_once;  // tiles that run at the same time
+  double at_once;  // of these, that run at the same time
   double rounds;
   double missed;        // the share of A and B that L2 does not keep
   double piece_factor;  // DRAM time of a byte of A or B in that of one of C: they come in pieces
@@ -72,6 +72,7 @@ struct Step {
   double l2;
   double issue;
   double warp_issue;  // as far as one warp takes for its own copies
+  double waits;       // of a warp, one after the other
   double in_flight;   // k tiles whose loads are under way at once
 };
 

@@ -348,6 +348,9 @@ Work GemmTwin::work(const Config& config, const Problem& asked, const DeviceSpec
   work.c_bytes = static_cast<double>(problem.m) * static_cast<double>(problem.n) * out *
                  (traits.beta ? 2.0 : 1.0);
   fill_work(config, traits, device, work);
+  // Steps behind the end of k are left out.
+  work.waits_per_k_tile *= static_cast<double>(problem.k) /
+                           (static_cast<double>(work.k_tiles) * static_cast<double>(work.block_k));
   // Lines that rows touch in part count whole, and so do the requests that a tile's last columns
   // take a part of; a cluster asks once for what its blocks share.
   const Problem served = as_served(problem);

@@ -56,6 +56,7 @@ TEST_CASE("walks over tiles are as few as may be, and as even as that allows") {
       CHECK((wide >= 1 && wide <= at_most));
       const std::int64_t walks = (across + at_most - 1) / at_most;
       CHECK((across + wide - 1) / wide == walks);
+      if (wide > 1) CHECK((across + wide - 2) / (wide - 1) > walks);
     }
   }
 }

@@ -8,7 +8,7 @@ namespace autotune::search {
 namespace {
 
 // The first `count` tiles, by walking as kernels/gemm/common.cuh does: along one direction,
-// as many tiles of the other one at each step as the argument says.
+// as many tiles of the other one at each step as TileOrder::width says.
 Walked counted(const TileOrder& order, int tiles_m, int tiles_n, int count) {
   const int along = order.raster_along_n ? tiles_n : tiles_m;
   const int across = order.raster_along_n ? tiles_m : tiles_n;
