@@ -2,35 +2,12 @@
 // and what DRAM takes for short pieces of rows.
 #include <string>
 
-#include "real_plans.h"
-#include "search/model.h"
+#include "predictions.h"
 
 namespace autotune::search {
 namespace {
 
 constexpr std::string_view kH100 = "nvidia-h100-80gb-hbm3";  // the one whose GPCs are known
-
-Config config_of(const std::string& text) {
-  const auto config = parse_config(text, *find_family("gemm"));
-  REQUIRE(config);
-  return *config;
-}
-
-double predicted_us(const Config& config, const Problem& problem, const DeviceSpec& device) {
-  Resources resources;
-  REQUIRE_FALSE(check(config, problem, traits_of(problem), device, {}, &resources));
-  return predict_us(config, problem, device, resources, 0);
-}
-
-double term_us(const std::string& label, const Config& config, const Problem& problem,
-               const DeviceSpec& device) {
-  const Resources resources = config.kernel->resources(config, problem, device, 0);
-  for (const TimeTerm& term : predict_terms(config, problem, device, resources, 0)) {
-    if (term.label == label) return term.us;
-  }
-  FAIL("no term " << label);
-  return 0;
-}
 
 }  // namespace
 

@@ -7,9 +7,8 @@
 
 #include "autotune/io/load.h"
 #include "fake_kernel.h"
-#include "real_plans.h"
+#include "predictions.h"
 #include "search/codes.h"
-#include "search/model.h"
 #include "search/request.h"
 
 namespace autotune::search {
@@ -280,29 +279,23 @@ TEST_CASE("tile orders that come to the same launch are tried once") {
 
 TEST_CASE(
     "orders of different widths whose walks are the same are the same launch, and take as long") {
-  const Family& family = *find_family("gemm");
   const DeviceSpec device = device_named("nvidia-h100-80gb-hbm3");
-  const Problem nine = *checked(gemm(4096, 18 * 128, 4096));  // 9 columns of clusters of 1x2
-  const auto config_in = [&](const std::string& order) {
-    return parse_config(
-               "wgmma:block_m=128,block_n=128,block_k=64,stages=5,consumers=2,cluster_n=2," + order,
-               family)
-        .value();
+  const Problem nine = gemm(4096, 18 * 128, 4096);  // 9 columns of clusters of 1x2
+  const auto config_in = [](const std::string& order) {
+    return config_of("wgmma:block_m=128,block_n=128,block_k=64,stages=5,consumers=2,cluster_n=2," +
+                     order);
   };
-  const auto check = [&](bool same, const std::string& a, const std::string& b) {
+  const auto same = [&](const std::string& a, const std::string& b) {
     CAPTURE(a, b);
-    CHECK(same_launch(config_in(a), config_in(b), nine) == same);
-    if (!same) return;
-    const auto us = [&](const std::string& order) {
-      const Config config = config_in(order);
-      return predict_us(config, nine, device, config.kernel->resources(config, nine, device, 0), 0);
-    };
-    CHECK(us(a) == Approx(us(b)));
+    if (!same_launch(config_in(a), config_in(b), nine)) return false;
+    CHECK(predicted_us(config_in(a), nine, device) ==
+          Approx(predicted_us(config_in(b), nine, device)));
+    return true;
   };
-  check(true, "raster=0,swizzle=8", "raster=0,swizzle=5");  // 5 and 4
-  check(false, "raster=0,swizzle=8", "raster=0,swizzle=4");
-  check(true, "raster=0,swizzle=16", "raster=1,swizzle=1");
-  check(true, "raster=0,swizzle=9", "raster=1,swizzle=1");
+  CHECK(same("raster=0,swizzle=8", "raster=0,swizzle=5"));  // 5 and 4
+  CHECK_FALSE(same("raster=0,swizzle=8", "raster=0,swizzle=4"));
+  CHECK(same("raster=0,swizzle=16", "raster=1,swizzle=1"));
+  CHECK(same("raster=0,swizzle=9", "raster=1,swizzle=1"));
 }
 
 TEST_CASE("tiles begin at different k tiles only where that makes a difference") {
