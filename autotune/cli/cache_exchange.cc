@@ -144,7 +144,8 @@ Expected<Import> read_import(const std::string& file, Output& output) {
                  ""};
   import.uid = sha256_hex(import.info.options + *text);
   for (const io::TunedEntry& entry : tuned->entries) {
-    const auto config = lookup::usable(entry.config, entry.problem, *device, {}, true);
+    const auto config =
+        lookup::usable(entry.config, entry.problem, *device, {}, lookup::Where::here);
     if (!config) {
       output.warn(
           fmt::format("{}: {}: left out, for this version has no such config that runs "

@@ -23,7 +23,7 @@ std::optional<BestConfig> exact_from_store(const Problem& problem, const DeviceS
   const auto found = store.known_winner(problem_key(problem), fingerprint(device));
   if (!found || !*found) return std::nullopt;
   const cache::KnownWinner& winner = **found;
-  const auto config = usable(winner.config, problem, device, limits, true);
+  const auto config = usable(winner.config, problem, device, limits, Where::here);
   if (!config) return std::nullopt;
   if (recollection.hash_of(*config, problem, device) != winner.source_hash) return std::nullopt;
   BestConfig best = as_answer(problem, device, *config, Match::exact);
@@ -37,7 +37,7 @@ std::optional<BestConfig> exact_from_tuned(const Problem& problem, const DeviceS
   const std::string key = problem_key(problem);
   for (const io::BuiltinTuned& entry : tuned) {
     if (entry.device != device.name || problem_key(entry.problem) != key) continue;
-    const auto config = usable(std::string(entry.config), problem, device, limits, true);
+    const auto config = usable(std::string(entry.config), problem, device, limits, Where::here);
     if (!config) continue;
     BestConfig best = as_answer(problem, device, *config, Match::exact);
     best.median_us = entry.median_us;

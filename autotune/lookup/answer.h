@@ -58,21 +58,28 @@ struct Sources {
   bool left_out = false;  // as if nothing of the dimensions that are asked about had been tuned
 };
 
+// Where something was tuned, beside the device that is asked about.
+enum class Where {
+  here,
+  sibling,  // a known GPU of the same compute capability with as many SMs: an H200 beside an H100
+  elsewhere,
+};
+
 // A winner of another problem or device, as a guess for this one.
 struct Guess {
   std::string device;  // name
   Problem problem;
   Config config;  // fits this problem and device
   double median_us = 0;
-  double distance = 0;  // distance.h
-  bool same_device = false;
+  double distance = 0;  // distance.h, and what a sibling adds
+  Where where = Where::elsewhere;
 };
 
 // The winner for exactly this problem on this device (cache, bundle, built-in). Else, among the
-// winners of the nearest problems on this device and the performance model's choice, what the
-// model, corrected by what was measured there, expects to be fastest; else the nearest winner of
-// another device; else the model's choice. Every answer was checked to fit. `problem` must be
-// checked(). Errors: nothing_fits.
+// winners of the nearest problems on this device, a nearer one of a sibling, and the performance
+// model's choice, what the model, corrected by what was measured here, expects to be fastest; else
+// the nearest winner of another device; else the model's choice. Every answer was checked to fit.
+// `problem` must be checked(). Errors: nothing_fits.
 Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
                             const Sources& sources, const Bounds& bounds = {});
 

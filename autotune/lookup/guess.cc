@@ -16,13 +16,16 @@
 namespace autotune::lookup {
 namespace {
 
-// More of them are further away, and say less.
+// Of this device. More of them are further away, and say less.
 constexpr std::size_t kFew = 6;
 
 // What was never measured must promise so much more than what was.
 constexpr double kDoubt = 1.03;
-// And so much more than what was measured on another GPU.
+// And so much more than what was measured on another GPU only.
 constexpr double kDoubtElsewhere = 1.5;
+
+// What was tuned on a sibling counts as so much further away, in doublings.
+constexpr double kSiblingDistance = 0.5;
 
 // A winner where it is stored, before anybody looked at its config.
 struct Place {
@@ -31,14 +34,15 @@ struct Place {
   std::string_view config;
   double median_us;
   double distance;
-  bool same_device;
+  Where where;
   bool same_cc;
 };
 
-// This device first, then GPUs of its kind; then the nearest; then by name.
+// This device first, its siblings, then GPUs of this compute capability; then the nearest; then by
+// name.
 bool preferred(const Place& a, const Place& b) {
   const auto rank = [](const Place& each) {
-    return std::make_tuple(!each.same_device, !each.same_cc, each.distance, each.device);
+    return std::make_tuple(each.where, !each.same_cc, each.distance, each.device);
   };
   const auto ranks = std::pair(rank(a), rank(b));
   if (ranks.first != ranks.second) return ranks.first < ranks.second;
@@ -59,8 +63,15 @@ class Collector {
     const auto far = distance(problem_, problem);
     if (!far || *far > kFarthest) return;
     if (left_out_ && same_dimensions(problem_, problem)) return;
-    places_.push_back({device, &problem, config, median_us, *far, same_device,
-                       same_device || of_this_cc(device)});
+    Place place{device, &problem, config, median_us, *far, Where::here, true};
+    if (!same_device) {
+      const DeviceSpec* other = io::find_device(device);
+      place.same_cc = other != nullptr && other->limits.cc == device_.limits.cc;
+      const bool sibling = place.same_cc && other->sm_count == device_.sm_count;
+      place.where = sibling ? Where::sibling : Where::elsewhere;
+      if (sibling) place.distance += kSiblingDistance;
+    }
+    places_.push_back(place);
   }
 
   std::vector<Place> sorted() && {
@@ -69,11 +80,6 @@ class Collector {
   }
 
  private:
-  bool of_this_cc(std::string_view name) const {
-    const DeviceSpec* other = io::find_device(name);
-    return other != nullptr && other->limits.cc == device_.limits.cc;
-  }
-
   const Problem& problem_;
   const DeviceSpec& device_;
   bool left_out_;
@@ -81,10 +87,11 @@ class Collector {
 };
 
 BestConfig answer_of(const Guess& guess, const Problem& problem, const DeviceSpec& device) {
-  BestConfig best = as_answer(problem, device, guess.config,
-                              guess.same_device ? Match::nearest_problem : Match::other_device);
+  const bool here = guess.where == Where::here;
+  BestConfig best =
+      as_answer(problem, device, guess.config, here ? Match::nearest_problem : Match::other_device);
   best.from_problem = describe(guess.problem);
-  if (!guess.same_device) {
+  if (!here) {
     best.from_problem += " on " + guess.device;
   } else if (problem_key(guess.problem) == problem_key(problem)) {
     best.from_problem += " (before the kernel changed)";
@@ -106,12 +113,12 @@ double expected_us(const search::CorrectedModel& model, const Config& config,
 }  // namespace
 
 std::optional<Config> usable(const std::string& text, const Problem& problem,
-                             const DeviceSpec& device, search::Limits limits, bool same_device) {
+                             const DeviceSpec& device, search::Limits limits, Where where) {
   const Family* family = find_family(problem.family);
   if (family == nullptr) return std::nullopt;
   const auto config = parse_config(text, *family);
   if (!config) return std::nullopt;
-  limits.keep_slow = limits.keep_slow || same_device;
+  limits.keep_slow = limits.keep_slow || where == Where::here;
   for (std::size_t i = 0; i < stage_count(problem); ++i) {
     const Problem stage = stage_of(problem, i);
     const Config own = stage_of(*config, i);
@@ -150,13 +157,13 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
   }
   std::vector<Guess> guesses;
   for (const Place& place : std::move(collector).sorted()) {
-    if (!guesses.empty() && !place.same_device) break;
-    const auto config =
-        usable(std::string(place.config), problem, device, limits, place.same_device);
+    if (place.where == Where::here && guesses.size() == kFew) continue;
+    if (place.where == Where::elsewhere && !guesses.empty()) break;
+    const auto config = usable(std::string(place.config), problem, device, limits, place.where);
     if (!config) continue;
     guesses.push_back({std::string(place.device), *place.problem, *config, place.median_us,
-                       place.distance, place.same_device});
-    if (guesses.size() == kFew) break;
+                       place.distance, place.where});
+    if (place.where != Where::here) break;
   }
   return guesses;
 }
@@ -164,31 +171,32 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
 Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
                             const std::vector<Guess>& guesses, const Bounds& bounds) {
   if (guesses.empty()) return default_answer(problem, device, bounds);
-  const bool here = guesses.front().same_device;
   std::vector<search::Tuned> tuned;
   for (const Guess& guess : guesses) {
-    if (!here || guess.median_us <= 0) continue;
+    if (guess.where != Where::here || guess.median_us <= 0) continue;
     tuned.push_back({guess.problem, guess.config, guess.median_us, guess.distance});
   }
   const search::CorrectedModel model(std::move(tuned), device, bounds.limits.max_sms);
+  const bool on_a_ladder = std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
+    return guess.where == Where::here && is_rung_above(guess.problem, problem);
+  });
+  const bool without_search = bounds.tuned_only || on_a_ladder;
   const Guess* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for (const Guess& guess : guesses) {
+    const bool beside_own = guess.where != Where::here && best != nullptr;
+    if (beside_own && (without_search || guess.distance >= guesses.front().distance)) break;
     const double us = expected_us(model, guess.config, problem, device, bounds.limits);
     if (best != nullptr && us >= least) continue;
     best = &guess;
     least = us;
   }
 
-  const bool on_a_ladder =
-      here && std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
-        return is_rung_above(guess.problem, problem);
-      });
-  if (bounds.tuned_only || on_a_ladder) return answer_of(*best, problem, device);
+  if (without_search) return answer_of(*best, problem, device);
   const auto candidate = default_candidate(problem, device, bounds);
-  if (candidate && model.predict_us(candidate->config, problem, candidate->resources) *
-                           (here ? kDoubt : kDoubtElsewhere) <
-                       least) {
+  const double doubt = guesses.front().where == Where::here ? kDoubt : kDoubtElsewhere;
+  if (candidate &&
+      model.predict_us(candidate->config, problem, candidate->resources) * doubt < least) {
     return as_answer(problem, device, candidate->config, Match::default_config);
   }
   return answer_of(*best, problem, device);

@@ -12,21 +12,23 @@ namespace autotune::lookup {
 // A config that runs on this device for this problem. What won on this very device needs only to
 // fit; what comes from another must also not be expected to run badly here.
 std::optional<Config> usable(const std::string& text, const Problem& problem,
-                             const DeviceSpec& device, search::Limits limits, bool same_device);
+                             const DeviceSpec& device, search::Limits limits, Where where);
 
 BestConfig as_answer(const Problem& problem, const DeviceSpec& device, const Config& config,
                      Match match);
 
-// The few nearest winners that fit: this device's, else one of another device. Empty where nothing
-// like the problem was tuned. Their order never depends on the order of rows.
+// The few nearest winners of this device that fit, then the nearest of its siblings; else one of
+// another device. Empty where nothing like the problem was tuned. Their order never depends on the
+// order of rows.
 std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& device,
                                    const Sources& sources, Recollection& recollection,
                                    const search::Limits& limits);
 
 // Of the configs that won nearby, and of the performance model's own choice for this problem, the
-// one that the model, corrected by what was measured nearby, expects to be fastest. The model's own
-// is left out with bounds.tuned_only, and where the next rung of a ladder of m was tuned: that
-// needs no search. Errors: nothing_fits, where `guesses` is empty.
+// one that the model, corrected by what this device measured nearby, expects to be fastest. A
+// sibling's counts where it is nearer than any of this device. With bounds.tuned_only, and where
+// the next rung of a ladder of m was tuned, what this device won is not compared with others.
+// Errors: nothing_fits, where `guesses` is empty.
 Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
                             const std::vector<Guess>& guesses, const Bounds& bounds);
 

@@ -23,7 +23,7 @@ void add_winners_nearby(const Problem& problem, const cache::Store* store, Sessi
   const std::string key = problem_key(problem);
   for (const lookup::Guess& guess : lookup::nearest_winners(problem, tools.device, sources,
                                                             recollection, tools.options.limits)) {
-    const bool same = guess.same_device && problem_key(guess.problem) == key;
+    const bool same = guess.where == lookup::Where::here && problem_key(guess.problem) == key;
     if (same && !tools.former) tools.former = guess.config;
     tools.nearby.push_back(guess.config);
   }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "autotune/lookup/distance.h"
+#include "autotune/lookup/guess.h"
 #include "test/unit/lookup/answers.h"
 
 using namespace autotune;
@@ -76,29 +77,32 @@ TEST_CASE("the model's choice is the answer where it promises more than what won
 
 TEST_CASE("of several winners nearby the one that suits the problem answers") {
   const DeviceSpec& h200 = device("nvidia-h200");
-  // The nearer one's tiles are made for few rows.
   const Problem large = gemm(4096, 4096, 4096);
   const Problem thin = gemm(64, 4096, 4096);
   const Problem asked = gemm(500, 4096, 4096);
-  const search::Candidate of_large = plan_of(large, h200).default_config();
-  const search::Candidate of_thin = plan_of(thin, h200).default_config();
   REQUIRE(*lookup::distance(asked, thin) < *lookup::distance(asked, large));
-  const std::string texts[] = {to_string(of_large.config), to_string(of_thin.config)};
+  const auto predicted = [&](const Config& config) {
+    Resources resources;
+    if (search::check(config, asked, traits_of(asked), h200, {}, &resources)) return 0.0;
+    return search::predict_us(config, asked, h200, resources, 0);
+  };
+  // The nearer one's tiles are made for few rows.
+  const search::Candidate of_large = plan_of(large, h200).default_config();
+  const search::Plan plan = plan_of(thin, h200);
+  const auto of_thin = std::find_if(
+      plan.survivors.begin(), plan.survivors.end(), [&](const search::Candidate& each) {
+        return predicted(each.config) > 1.5 * predicted(of_large.config);
+      });
+  REQUIRE(of_thin != plan.survivors.end());
+  const std::string texts[] = {to_string(of_large.config), to_string(of_thin->config)};
   const io::BuiltinTuned rows[] = {{"NVIDIA H200", large, texts[0], of_large.predicted_us},
-                                   {"NVIDIA H200", thin, texts[1], of_thin.predicted_us}};
+                                   {"NVIDIA H200", thin, texts[1], of_thin->predicted_us}};
   lookup::Sources sources;
   sources.tuned = rows;
   lookup::Bounds bounds;
   bounds.tuned_only = true;
   const auto best = lookup::answer(asked, h200, sources, bounds);
   REQUIRE(best.has_value());
-  const auto predicted = [&](const search::Candidate& each) {
-    Resources resources;
-    REQUIRE_FALSE(
-        search::check(each.config, asked, traits_of(asked), h200, {}, &resources).has_value());
-    return search::predict_us(each.config, asked, h200, resources, 0);
-  };
-  REQUIRE(predicted(of_large) < predicted(of_thin));
   CHECK(best->config == texts[0]);
   CHECK(best->from_problem == describe(large));
 }
@@ -153,6 +157,84 @@ TEST_CASE("another device's winner does not answer where the model takes it for 
   const BestConfig best = answer_with(folder.file(), problem, ada);
   CHECK(best.match == Match::default_config);
   CHECK(best.config == to_string(plan.default_config().config));
+}
+
+TEST_CASE(
+    "a sibling's winner for this very problem answers before this device's for a larger one") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const DeviceSpec& h100 = device("nvidia-h100-80gb-hbm3");
+  const Problem asked = gemm(1024, 4096, 4096);
+  const Problem larger = gemm(8192, 4096, 4096);
+  const search::Plan plan = plan_of(asked, h200);
+  const search::Candidate& won = plan.survivors.at(3);
+  const search::Candidate& slow = plan.survivors.at(plan.survivors.size() / 2);
+  REQUIRE(slow.predicted_us > 1.5 * won.predicted_us);
+  const std::string texts[] = {to_string(slow.config), to_string(won.config)};
+  const auto answer_beside = [&](std::string_view other) {
+    const io::BuiltinTuned rows[] = {{h200.name, larger, texts[0], 700},
+                                     {other, asked, texts[1], won.predicted_us}};
+    lookup::Sources sources;
+    sources.tuned = rows;
+    const auto best = lookup::answer(asked, h200, sources);
+    REQUIRE(best.has_value());
+    return *best;
+  };
+  const BestConfig best = answer_beside(h100.name);
+  CHECK(best.match == Match::other_device);
+  CHECK(best.config == texts[1]);
+  CHECK(best.from_problem == describe(asked) + " on " + h100.name);
+  CHECK(best.median_us == Approx(won.predicted_us));
+  // No siblings: other numbers of SMs.
+  for (const char* other : {"nvidia-h100-pcie", "nvidia-h20"}) {
+    CHECK(answer_beside(device(other).name).match != Match::other_device);
+  }
+}
+
+TEST_CASE("a sibling's winner is not asked where this device won nearer by") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem asked = gemm(1000, 4096, 4096);
+  const search::Plan plan = plan_of(asked, h200);
+  const search::Candidate& slow = plan.survivors.at(plan.survivors.size() / 2);
+  const std::string texts[] = {to_string(slow.config), to_string(plan.survivors.at(3).config)};
+  const io::BuiltinTuned rows[] = {
+      {"NVIDIA H100 80GB HBM3", asked, texts[1], plan.survivors.at(3).predicted_us},
+      {"NVIDIA H200", gemm(960, 4096, 4096), texts[0], slow.predicted_us}};
+  lookup::Sources sources;
+  sources.tuned = rows;
+  lookup::Recollection recollection;
+  const auto guesses = lookup::nearest_winners(asked, h200, sources, recollection, {});
+  REQUIRE(guesses.size() == 2);  // a search tries both
+  CHECK(guesses[0].where == lookup::Where::here);
+  CHECK(guesses[1].where == lookup::Where::sibling);
+  const auto best = lookup::answer(asked, h200, sources);
+  REQUIRE(best.has_value());
+  CHECK(best->match != Match::other_device);
+}
+
+TEST_CASE("without a search what this device won comes before what siblings did") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem asked = gemm(17, 4096, 4096);
+  const Problem rung = gemm(32, 4096, 4096);
+  const search::Plan plan = plan_of(asked, h200);
+  const search::Candidate& slow = plan.survivors.at(plan.survivors.size() / 2);
+  const std::string texts[] = {to_string(slow.config), to_string(plan.survivors.at(3).config)};
+  lookup::Bounds bounds;
+  for (const Problem& tuned : {gemm(64, 4096, 4096), rung}) {
+    const io::BuiltinTuned rows[] = {
+        {"NVIDIA H200", tuned, texts[0], slow.predicted_us},
+        {"NVIDIA H100 80GB HBM3", asked, texts[1], plan.survivors.at(3).predicted_us}};
+    lookup::Sources sources;
+    sources.tuned = rows;
+    for (const bool tuned_only : {false, true}) {
+      bounds.tuned_only = tuned_only;
+      const auto best = lookup::answer(asked, h200, sources, bounds);
+      REQUIRE(best.has_value());
+      INFO(describe(tuned) << (tuned_only ? ", tuned only" : ""));
+      const bool from_here = tuned_only || tuned.m == rung.m;
+      CHECK(best->match == (from_here ? Match::nearest_problem : Match::other_device));
+      CHECK(best->config == texts[from_here ? 0 : 1]);
+    }
+  }
 }
 
 TEST_CASE("winners that came with the program answer where the cache has none") {

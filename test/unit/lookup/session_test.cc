@@ -231,10 +231,9 @@ TEST_CASE(
     "where code is not to be compiled, what was tuned nearby comes before the model's choice") {
   const Setting setting;
   // Large tiles leave most of the GPU idle on the problem that is asked about.
-  const Problem tuned = Setting::square(2048);
+  const Problem tuned = Setting::unheard_of(2048, 2048);
   setting.crown(tuned, Setting::default_config(tuned, setting.device), 30);
-  Problem asked = tuned;
-  asked.m = asked.n = 512;
+  const Problem asked = Setting::unheard_of(512, 2048);
   SessionOptions options = setting.options();
   CHECK(ask(open(options), asked).match == Match::default_config);
   options.allow_compile = false;

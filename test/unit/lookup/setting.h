@@ -34,8 +34,10 @@ struct Setting {
     return *checked(problem);
   }
   // One whose like did not come with the program.
-  static Problem unheard_of() {
-    Problem problem = square(4096);
+  static Problem unheard_of(std::int64_t m_and_n = 4096, std::int64_t k = 4096) {
+    Problem problem;
+    problem.m = problem.n = m_and_n;
+    problem.k = k;
     problem.out_dtype = DType::fp32;
     problem.layout = Layout::nn;
     return *checked(problem);
