@@ -73,6 +73,7 @@ struct Guess {
   double median_us = 0;
   double distance = 0;  // distance.h, and what a sibling adds
   Where where = Where::elsewhere;
+  bool came_along = false;  // with the program, without code; else from a cache or bundle
 };
 
 // The winner for exactly this problem on this device (cache, bundle, built-in). Else, among the

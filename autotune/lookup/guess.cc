@@ -36,6 +36,7 @@ struct Place {
   double distance;
   Where where;
   bool same_cc;
+  bool came_along;
 };
 
 // This device first, its siblings, then GPUs of this compute capability; then the nearest; then by
@@ -59,11 +60,11 @@ class Collector {
       : problem_(problem), device_(device), left_out_(left_out) {}
 
   void add(std::string_view device, const Problem& problem, std::string_view config,
-           double median_us, bool same_device) {
+           double median_us, bool same_device, bool came_along) {
     const auto far = distance(problem_, problem);
     if (!far || *far > kFarthest) return;
     if (left_out_ && same_dimensions(problem_, problem)) return;
-    Place place{device, &problem, config, median_us, *far, Where::here, true};
+    Place place{device, &problem, config, median_us, *far, Where::here, true, came_along};
     if (!same_device) {
       const DeviceSpec* other = io::find_device(device);
       place.same_cc = other != nullptr && other->limits.cc == device_.limits.cc;
@@ -148,12 +149,12 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
     if (store == nullptr) continue;
     for (const cache::KnownWinner& winner : recollection.winners(*store, problem.family)) {
       collector.add(name_in_fingerprint(winner.device_fingerprint), winner.problem, winner.config,
-                    winner.median_us, winner.device_fingerprint == here);
+                    winner.median_us, winner.device_fingerprint == here, false);
     }
   }
   for (const io::BuiltinTuned& entry : sources.tuned) {
     collector.add(entry.device, entry.problem, entry.config, entry.median_us,
-                  entry.device == device.name);
+                  entry.device == device.name, true);
   }
   std::vector<Guess> guesses;
   for (const Place& place : std::move(collector).sorted()) {
@@ -162,7 +163,7 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
     const auto config = usable(std::string(place.config), problem, device, limits, place.where);
     if (!config) continue;
     guesses.push_back({std::string(place.device), *place.problem, *config, place.median_us,
-                       place.distance, place.where});
+                       place.distance, place.where, place.came_along});
     if (place.where != Where::here) break;
   }
   return guesses;
@@ -178,7 +179,7 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
   }
   const search::CorrectedModel model(std::move(tuned), device, bounds.limits.max_sms);
   const bool on_a_ladder = std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
-    return guess.where == Where::here && is_rung_above(guess.problem, problem);
+    return guess.where == Where::here && !guess.came_along && is_rung_above(guess.problem, problem);
   });
   const bool without_search = bounds.tuned_only || on_a_ladder;
   const Guess* best = nullptr;

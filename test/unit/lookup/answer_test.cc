@@ -211,30 +211,44 @@ TEST_CASE("a sibling's winner is not asked where this device won nearer by") {
   CHECK(best->match != Match::other_device);
 }
 
-TEST_CASE("without a search what this device won comes before what siblings did") {
+TEST_CASE("without a search what this device won comes before what a sibling did") {
   const DeviceSpec& h200 = device("nvidia-h200");
   const Problem asked = gemm(17, 4096, 4096);
   const Problem rung = gemm(32, 4096, 4096);
   const search::Plan plan = plan_of(asked, h200);
   const search::Candidate& slow = plan.survivors.at(plan.survivors.size() / 2);
-  const std::string texts[] = {to_string(slow.config), to_string(plan.survivors.at(3).config)};
-  lookup::Bounds bounds;
+  const search::Candidate& fast = plan.survivors.at(3);
   for (const Problem& tuned : {gemm(64, 4096, 4096), rung}) {
-    const io::BuiltinTuned rows[] = {
-        {"NVIDIA H200", tuned, texts[0], slow.predicted_us},
-        {"NVIDIA H100 80GB HBM3", asked, texts[1], plan.survivors.at(3).predicted_us}};
-    lookup::Sources sources;
-    sources.tuned = rows;
+    const Folder folder;
+    crown(folder.file(), tuned, h200, slow.config, slow.predicted_us);
+    crown(folder.file(), asked, device("nvidia-h100-80gb-hbm3"), fast.config, fast.predicted_us);
     for (const bool tuned_only : {false, true}) {
-      bounds.tuned_only = tuned_only;
-      const auto best = lookup::answer(asked, h200, sources, bounds);
-      REQUIRE(best.has_value());
       INFO(describe(tuned) << (tuned_only ? ", tuned only" : ""));
+      const BestConfig best = answer_with(folder.file(), asked, h200, tuned_only);
       const bool from_here = tuned_only || tuned.m == rung.m;
-      CHECK(best->match == (from_here ? Match::nearest_problem : Match::other_device));
-      CHECK(best->config == texts[from_here ? 0 : 1]);
+      CHECK(best.match == (from_here ? Match::nearest_problem : Match::other_device));
+      CHECK(best.config == to_string((from_here ? slow : fast).config));
     }
   }
+}
+
+TEST_CASE("a rung that came with the program is compared with the model's choice") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem rung = gemm(768, 4096, 4096);
+  const Problem asked = gemm(550, 4096, 4096);
+  const search::Candidate won = plan_of(rung, h200).default_config();
+  const std::string text = to_string(won.config);
+  const io::BuiltinTuned rows[] = {{"NVIDIA H200", rung, text, won.predicted_us}};
+  lookup::Sources sources;
+  sources.tuned = rows;
+  const auto best = lookup::answer(asked, h200, sources);
+  REQUIRE(best.has_value());
+  CHECK(best->match == Match::default_config);
+  CHECK(best->config == to_string(plan_of(asked, h200).default_config().config));
+
+  const Folder folder;
+  crown(folder.file(), rung, h200, won.config, won.predicted_us);
+  CHECK(answer_with(folder.file(), asked, h200).config == text);
 }
 
 TEST_CASE("winners that came with the program answer where the cache has none") {

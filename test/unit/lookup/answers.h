@@ -71,12 +71,14 @@ inline void crown(const std::filesystem::path& file, const Problem& problem, con
 }
 
 inline BestConfig answer_with(const std::filesystem::path& file, const Problem& problem,
-                              const DeviceSpec& gpu) {
+                              const DeviceSpec& gpu, bool tuned_only = false) {
   auto store = cache::Store::open(file, cache::Access::read_only);
   REQUIRE(store.has_value());
   lookup::Sources sources;
   sources.store = &*store;
-  auto best = lookup::answer(problem, gpu, sources);
+  lookup::Bounds bounds;
+  bounds.tuned_only = tuned_only;
+  auto best = lookup::answer(problem, gpu, sources, bounds);
   REQUIRE(best.has_value());
   return *std::move(best);
 }

@@ -8,10 +8,7 @@
 
 #include "autotune/io/load.h"
 #include "autotune/io/results.h"
-#include "autotune/lookup/answer.h"
-#include "kernels/stages.h"
-#include "search/plan.h"
-#include "test/support/catch.h"
+#include "test/unit/lookup/answers.h"
 
 using namespace autotune;
 
@@ -122,27 +119,19 @@ TEST_CASE("with the rest of a suite tuned, the answer for an untuned problem is 
 
 TEST_CASE("between the rungs of a ladder the answer needs no search, fits and is near the best",
           "[long]") {
-  std::vector<Winner> rungs;
-  std::vector<io::BuiltinTuned> rows;
+  const test::Folder folder;
   for (const std::int64_t m : {64, 96, 128, 192, 256, 384}) {
-    Problem problem;
-    problem.m = m;
-    problem.n = 14336;
-    problem.k = 4096;
-    rungs.push_back(tune(*checked(problem)));
+    const Winner rung = tune(test::gemm(m, 14336, 4096));
+    const auto config = parse_config(rung.config, *find_family("gemm"));
+    REQUIRE(config.has_value());
+    test::crown(folder.file(), rung.problem, h200(), *config, rung.us);
   }
-  for (const Winner& rung : rungs)
-    rows.push_back({"NVIDIA H200", rung.problem, rung.config, rung.us});
-  lookup::Sources sources;
-  sources.tuned = rows;
   for (const std::int64_t m : {65, 100, 127, 130, 200, 300}) {
-    Problem problem = rungs[0].problem;
-    problem.m = m;
-    const auto best = lookup::answer(problem, h200(), sources);
-    REQUIRE(best.has_value());
-    CHECK(best->match == Match::nearest_problem);
-    const double lost = true_us(best->config, problem) / tune(problem).us;
-    INFO(m << " loses " << lost << " with " << best->config << " of " << best->from_problem);
+    const Problem problem = test::gemm(m, 14336, 4096);
+    const BestConfig best = test::answer_with(folder.file(), problem, h200());
+    CHECK(best.match == Match::nearest_problem);
+    const double lost = true_us(best.config, problem) / tune(problem).us;
+    INFO(m << " loses " << lost << " with " << best.config << " of " << best.from_problem);
     CHECK(lost < 1.15);
   }
 }
