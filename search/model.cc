@@ -19,9 +19,6 @@ constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
 constexpr double kUnknownTflops = 1;              // where a device file knows no rate at all
 constexpr double kPair = 2;                       // blocks
-// An L2 hit that a warp waits for, on an H100. The coefficient has other waits in it: a fit to an
-// H200's trials has 960 clocks there.
-constexpr double kHitClocks = 250;
 // More bytes from DRAM never take less time but for what rounding does to the last digits.
 constexpr double kRounding = 1 - 1e-12;
 
@@ -174,7 +171,6 @@ Step step_of(const Work& work, const Resources& resources, const Machine& machin
           work.load_bytes_per_k_tile / style.l2_bytes_per_clock,
           copies * model.clocks_per_copy,
           work.load_instructions_per_k_tile * model.warp_clocks_per_copy,
-          work.waits_per_k_tile * kHitClocks,
           static_cast<double>(std::max(1, work.stages - 1))};
 }
 
@@ -186,8 +182,7 @@ Residents residents_of(double blocks, const Step& step, const Work& work, const 
     const double idle = std::max(1.0, sub_partitions / warps);
     return busiest(style.among_units, {step.multiply * idle, step.smem, step.l2, issue});
   };
-  const double alone =
-      units(1, std::max(step.issue, step.warp_issue)) + style.step_clocks + step.waits;
+  const double alone = units(1, std::max(step.issue, step.warp_issue)) + style.step_clocks;
   const double together = units(blocks, step.issue);
   return {blocks, std::max(blocks * together, alone)};
 }
@@ -256,8 +251,10 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   tail_ = alike ? full_ : residents_of(waves_.tail, step_, work, style, parts);
   loads_ = static_cast<double>(work.tiles_m) * static_cast<double>(work.tiles_n) *
            static_cast<double>(work.k_tiles) * work.load_bytes_per_k_tile;
-  l2_latency_ = model.l2_latency_clocks;
-  dram_latency_ = model.dram_latency_clocks;
+  // What is under way at once is asked for in the fill; each k tile behind that waits again.
+  const double later = std::max(0.0, waves_.k_steps - step_.in_flight) / waves_.k_steps;
+  l2_latency_ = (later + work.waits_per_k_tile) * model.l2_latency_clocks;
+  dram_latency_ = later * model.dram_latency_clocks;
 
   // The first wave starts and ends with idle units; in later ones resident blocks fill the gaps.
   const double per_us = machine_.clocks_per_us;
@@ -299,7 +296,7 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
 
 double CodeModel::clocks_between_loads(double blocks, double dram) const {
   const double from_dram = std::min(1.0, dram / std::max(1.0, loads_));
-  const double latency = l2_latency_ + from_dram * dram_latency_;  // before the first byte arrives
+  const double latency = l2_latency_ + from_dram * dram_latency_;
   return (latency + blocks * step_.l2) / step_.in_flight;
 }
 
@@ -369,7 +366,6 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
           {"alone: copy instructions", step_.issue * block_steps},
           {"alone: a warp's copies", step_.warp_issue * waves_.count() * waves_.k_steps / per_us},
           {"alone: latency", waits / per_us},
-          {"alone: a warp's waits for A", step_.waits * waves_.count() * waves_.k_steps / per_us},
           {"alone: DRAM", dram / machine_.dram_bytes_per_clock / per_us}};
 }
 

@@ -72,7 +72,6 @@ struct Step {
   double l2;
   double issue;
   double warp_issue;  // as far as one warp takes for its own copies
-  double waits;       // of a warp, one after the other
   double in_flight;   // k tiles whose loads are under way at once
 };
 
@@ -123,7 +122,7 @@ class CodeModel {
   model_parts::Residents full_;
   model_parts::Residents tail_;
   double loads_;         // bytes that all blocks fetch
-  double l2_latency_;    // clocks
+  double l2_latency_;    // clocks for each k tile, what its warps wait for beside it included
   double dram_latency_;  // clocks, on top of it
   double launch_us_;
   double pack_us_ = 0;

@@ -71,16 +71,16 @@ struct Guess {
   Problem problem;
   Config config;  // fits this problem and device
   double median_us = 0;
-  double distance = 0;  // distance.h, and what a sibling adds
+  double distance = 0;  // distance.h, and more on another device
   Where where = Where::elsewhere;
-  bool came_along = false;  // with the program, without code; else from a cache or bundle
+  bool came_along = false;  // with the program, without code; else from a cache or bundle alone
 };
 
 // The winner for exactly this problem on this device (cache, bundle, built-in). Else, among the
 // winners of the nearest problems on this device, a nearer one of a sibling, and the performance
 // model's choice, what the model, corrected by what was measured here, expects to be fastest; else
-// the nearest winner of another device; else the model's choice. Every answer was checked to fit.
-// `problem` must be checked(). Errors: nothing_fits.
+// the nearest winner of another device, unless the model promises far more; else the model's
+// choice. Every answer was checked to fit. `problem` must be checked(). Errors: nothing_fits.
 Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
                             const Sources& sources, const Bounds& bounds = {});
 

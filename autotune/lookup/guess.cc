@@ -21,11 +21,13 @@ constexpr std::size_t kFew = 6;
 
 // What was never measured must promise so much more than what was.
 constexpr double kDoubt = 1.03;
-// And so much more than what was measured on another GPU only.
+// And so much more where nothing was measured on this device, for then nothing corrects it.
 constexpr double kDoubtElsewhere = 1.5;
 
-// What was tuned on a sibling counts as so much further away, in doublings.
+// So much further away counts what was tuned on a sibling, and on another GPU of this compute
+// capability, in doublings.
 constexpr double kSiblingDistance = 0.5;
+constexpr double kOtherSmsDistance = 1.0;
 
 // A winner where it is stored, before anybody looked at its config.
 struct Place {
@@ -39,11 +41,12 @@ struct Place {
   bool came_along;
 };
 
-// This device first, its siblings, then GPUs of this compute capability; then the nearest; then by
-// name.
+// This device first, then GPUs of this compute capability; then the nearest; then what may have
+// code in a cache or bundle; then by name.
 bool preferred(const Place& a, const Place& b) {
   const auto rank = [](const Place& each) {
-    return std::make_tuple(each.where, !each.same_cc, each.distance, each.device);
+    return std::make_tuple(each.where != Where::here, !each.same_cc, each.distance, each.came_along,
+                           each.device);
   };
   const auto ranks = std::pair(rank(a), rank(b));
   if (ranks.first != ranks.second) return ranks.first < ranks.second;
@@ -70,7 +73,7 @@ class Collector {
       place.same_cc = other != nullptr && other->limits.cc == device_.limits.cc;
       const bool sibling = place.same_cc && other->sm_count == device_.sm_count;
       place.where = sibling ? Where::sibling : Where::elsewhere;
-      if (sibling) place.distance += kSiblingDistance;
+      if (place.same_cc) place.distance += sibling ? kSiblingDistance : kOtherSmsDistance;
     }
     places_.push_back(place);
   }
@@ -159,7 +162,16 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
   std::vector<Guess> guesses;
   for (const Place& place : std::move(collector).sorted()) {
     if (place.where == Where::here && guesses.size() == kFew) continue;
-    if (place.where == Where::elsewhere && !guesses.empty()) break;
+    if (place.where == Where::elsewhere && !guesses.empty()) continue;
+    // What was imported, or tuned with the same result, counts once.
+    const auto known = std::find_if(guesses.begin(), guesses.end(), [&place](const Guess& guess) {
+      return guess.device == place.device && guess.problem == *place.problem &&
+             to_string(guess.config) == place.config;
+    });
+    if (known != guesses.end()) {
+      known->came_along = known->came_along || place.came_along;
+      continue;
+    }
     const auto config = usable(std::string(place.config), problem, device, limits, place.where);
     if (!config) continue;
     guesses.push_back({std::string(place.device), *place.problem, *config, place.median_us,
@@ -178,15 +190,25 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
     tuned.push_back({guess.problem, guess.config, guess.median_us, guess.distance});
   }
   const search::CorrectedModel model(std::move(tuned), device, bounds.limits.max_sms);
+  // Code for it may be there.
+  const auto ready = [](const Guess& guess) {
+    return guess.where == Where::here && !guess.came_along;
+  };
   const bool on_a_ladder = std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
-    return guess.where == Where::here && !guess.came_along && is_rung_above(guess.problem, problem);
+    return ready(guess) && is_rung_above(guess.problem, problem);
   });
   const bool without_search = bounds.tuned_only || on_a_ladder;
+  const bool only_ready = without_search && std::any_of(guesses.begin(), guesses.end(), ready);
+  const Guess& nearest = guesses.front();
+  const auto counts = [&](const Guess& guess) {
+    if (only_ready) return ready(guess);
+    if (guess.where == Where::here || nearest.where != Where::here) return true;
+    return !without_search && guess.distance < nearest.distance;
+  };
   const Guess* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
   for (const Guess& guess : guesses) {
-    const bool beside_own = guess.where != Where::here && best != nullptr;
-    if (beside_own && (without_search || guess.distance >= guesses.front().distance)) break;
+    if (!counts(guess)) continue;
     const double us = expected_us(model, guess.config, problem, device, bounds.limits);
     if (best != nullptr && us >= least) continue;
     best = &guess;
@@ -195,7 +217,7 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
 
   if (without_search) return answer_of(*best, problem, device);
   const auto candidate = default_candidate(problem, device, bounds);
-  const double doubt = guesses.front().where == Where::here ? kDoubt : kDoubtElsewhere;
+  const double doubt = nearest.where == Where::here ? kDoubt : kDoubtElsewhere;
   if (candidate &&
       model.predict_us(candidate->config, problem, candidate->resources) * doubt < least) {
     return as_answer(problem, device, candidate->config, Match::default_config);

@@ -1,6 +1,9 @@
 // The order of sources behind best_config(), each match made to happen.
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "autotune/lookup/distance.h"
 #include "autotune/lookup/guess.h"
@@ -159,19 +162,31 @@ TEST_CASE("another device's winner does not answer where the model takes it for 
   CHECK(best.config == to_string(plan.default_config().config));
 }
 
+namespace {
+
+// What the model says of a config that fits.
+double model_us(const Config& config, const Problem& problem, const DeviceSpec& gpu) {
+  Resources resources;
+  REQUIRE_FALSE(
+      search::check(config, problem, traits_of(problem), gpu, {}, &resources).has_value());
+  return search::predict_us(config, problem, gpu, resources, 0);
+}
+
+}  // namespace
+
 TEST_CASE(
     "a sibling's winner for this very problem answers before this device's for a larger one") {
   const DeviceSpec& h200 = device("nvidia-h200");
   const DeviceSpec& h100 = device("nvidia-h100-80gb-hbm3");
-  const Problem asked = gemm(1024, 4096, 4096);
-  const Problem larger = gemm(8192, 4096, 4096);
+  const Problem asked = gemm(550, 4096, 4096);
+  const Problem larger = gemm(4096, 4096, 4096);
   const search::Plan plan = plan_of(asked, h200);
   const search::Candidate& won = plan.survivors.at(3);
-  const search::Candidate& slow = plan.survivors.at(plan.survivors.size() / 2);
-  REQUIRE(slow.predicted_us > 1.5 * won.predicted_us);
-  const std::string texts[] = {to_string(slow.config), to_string(won.config)};
+  const search::Candidate of_larger = plan_of(larger, h200).default_config();
+  REQUIRE(model_us(of_larger.config, asked, h200) > 1.2 * won.predicted_us);
+  const std::string texts[] = {to_string(of_larger.config), to_string(won.config)};
   const auto answer_beside = [&](std::string_view other) {
-    const io::BuiltinTuned rows[] = {{h200.name, larger, texts[0], 700},
+    const io::BuiltinTuned rows[] = {{h200.name, larger, texts[0], of_larger.predicted_us},
                                      {other, asked, texts[1], won.predicted_us}};
     lookup::Sources sources;
     sources.tuned = rows;
@@ -190,25 +205,89 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a sibling's winner is not asked where this device won nearer by") {
+TEST_CASE(
+    "a sibling's winner is not asked where this device won nearer by, but a search tries it") {
   const DeviceSpec& h200 = device("nvidia-h200");
   const Problem asked = gemm(1000, 4096, 4096);
   const search::Plan plan = plan_of(asked, h200);
-  const search::Candidate& slow = plan.survivors.at(plan.survivors.size() / 2);
-  const std::string texts[] = {to_string(slow.config), to_string(plan.survivors.at(3).config)};
-  const io::BuiltinTuned rows[] = {
-      {"NVIDIA H100 80GB HBM3", asked, texts[1], plan.survivors.at(3).predicted_us},
-      {"NVIDIA H200", gemm(960, 4096, 4096), texts[0], slow.predicted_us}};
+  const search::Candidate& fast = plan.survivors.at(1);
+  const std::string texts[] = {to_string(plan.survivors.at(plan.survivors.size() / 2).config),
+                               to_string(fast.config)};
+  std::vector<io::BuiltinTuned> rows{{"NVIDIA H100 PCIe", asked, texts[1], fast.predicted_us},
+                                     {"NVIDIA H100 80GB HBM3", asked, texts[1], fast.predicted_us}};
+  for (const std::int64_t m : {960, 1024, 1100, 1200, 1300, 1400, 1500}) {
+    rows.push_back({"NVIDIA H200", gemm(m, 4096, 4096), texts[0], 1000});
+  }
   lookup::Sources sources;
   sources.tuned = rows;
   lookup::Recollection recollection;
   const auto guesses = lookup::nearest_winners(asked, h200, sources, recollection, {});
-  REQUIRE(guesses.size() == 2);  // a search tries both
-  CHECK(guesses[0].where == lookup::Where::here);
-  CHECK(guesses[1].where == lookup::Where::sibling);
+  REQUIRE(guesses.size() == 7);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(guesses[i].where == lookup::Where::here);
+  CHECK(guesses[6].where == lookup::Where::sibling);
+  CHECK(guesses[6].device == "NVIDIA H100 80GB HBM3");
   const auto best = lookup::answer(asked, h200, sources);
   REQUIRE(best.has_value());
   CHECK(best->match != Match::other_device);
+}
+
+TEST_CASE("of other GPUs' winners the nearest answers, of those one that is in a cache") {
+  const DeviceSpec& gh200 = device("nvidia-gh200-480gb");
+  const Problem asked = gemm(4096, 4096, 4096);
+  const search::Plan plan = plan_of(asked, gh200);
+  const std::string texts[] = {to_string(plan.survivors.at(0).config),
+                               to_string(plan.survivors.at(1).config)};
+  lookup::Sources sources;
+  const io::BuiltinTuned far_and_near[] = {
+      {"NVIDIA H200", gemm(1024, 4096, 4096), texts[0], 60},
+      {"NVIDIA H100 PCIe", asked, texts[1], 300}};  // which has fewer SMs
+  sources.tuned = far_and_near;
+  const auto nearest = lookup::answer(asked, gh200, sources);
+  REQUIRE(nearest.has_value());
+  CHECK(nearest->from_problem == describe(asked) + " on NVIDIA H100 PCIe");
+
+  const Folder folder;
+  crown(folder.file(), asked, device("nvidia-h200"), plan.survivors.at(1).config, 200);
+  const auto store = cache::Store::open(folder.file(), cache::Access::read_only);
+  REQUIRE(store.has_value());
+  const io::BuiltinTuned as_near[] = {{"NVIDIA H100 80GB HBM3", asked, texts[0], 190}};
+  sources.store = &*store;
+  sources.tuned = as_near;
+  const auto stored = lookup::answer(asked, gh200, sources);
+  REQUIRE(stored.has_value());
+  CHECK(stored->config == texts[1]);
+}
+
+TEST_CASE("a rung in the cache answers, not what came along beside it; an imported one is none") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem rung = gemm(640, 4096, 4096);
+  const Problem below = gemm(512, 4096, 4096);
+  const Problem asked = gemm(554, 4096, 4096);
+  const search::Plan plan = plan_of(asked, h200);
+  const Config slow = plan.survivors.at(plan.survivors.size() / 2).config;
+  const search::Candidate of_below = plan_of(below, h200).default_config();
+  REQUIRE(model_us(slow, asked, h200) > 1.5 * model_us(of_below.config, asked, h200));
+  const std::string texts[] = {to_string(of_below.config), to_string(slow)};
+  const double rung_us = model_us(slow, rung, h200);
+  const Folder folder;
+  crown(folder.file(), rung, h200, slow, rung_us);
+  const auto store = cache::Store::open(folder.file(), cache::Access::read_only);
+  REQUIRE(store.has_value());
+  std::vector<io::BuiltinTuned> rows{{"NVIDIA H200", below, texts[0], of_below.predicted_us}};
+  lookup::Sources sources;
+  sources.store = &*store;
+  sources.tuned = rows;
+  const auto best = lookup::answer(asked, h200, sources);
+  REQUIRE(best.has_value());
+  CHECK(best->config == texts[1]);
+
+  rows.push_back({"NVIDIA H200", rung, texts[1], rung_us});
+  sources.tuned = rows;
+  lookup::Recollection recollection;
+  CHECK(lookup::nearest_winners(asked, h200, sources, recollection, {}).size() == 2);
+  const auto imported = lookup::answer(asked, h200, sources);
+  REQUIRE(imported.has_value());
+  CHECK(imported->config != texts[1]);
 }
 
 TEST_CASE("without a search what this device won comes before what a sibling did") {

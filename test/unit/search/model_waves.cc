@@ -50,6 +50,23 @@ TEST_CASE("gemv by FFMA waits for A at each step of a lane along k") {
   CHECK(us("warps_k=8,min_blocks=4") < us("warps_k=2,min_blocks=16"));
 }
 
+TEST_CASE("k tiles whose loads are all under way from the start wait in the fill alone") {
+  const auto latency_us = [](const char* stages, std::int64_t k) {
+    const Config config = config_of(
+        std::string("wgmma:block_m=64,block_n=64,block_k=64,consumers=1,stages=") + stages);
+    const Problem problem = gemm(512, 512, k);
+    const DeviceSpec& device = device_named(kH100);
+    DeviceSpec slow = device;
+    slow.model.l2_latency_clocks += 1000;
+    slow.model.dram_latency_clocks += 1000;
+    return predicted_us(config, problem, slow) - predicted_us(config, problem, device);
+  };
+  const double fill = 2000 / device_named(kH100).boost_mhz;
+  CHECK(latency_us("9", 512) == Approx(fill).epsilon(0.01));  // eight of eight
+  CHECK(latency_us("5", 512) > 1.15 * fill);
+  CHECK(latency_us("9", 2048) > 1.15 * fill);
+}
+
 TEST_CASE("the step between two k tiles costs half as much with tiles twice as deep") {
   const auto step_us = [](const std::string& depth) {
     const Config config = config_of("wgmma:block_m=128,block_n=64,consumers=1," + depth);
