@@ -161,7 +161,6 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
   }
   std::vector<Guess> guesses;
   for (const Place& place : std::move(collector).sorted()) {
-    if (place.where == Where::here && guesses.size() == kFew) continue;
     if (place.where == Where::elsewhere && !guesses.empty()) continue;
     // What was imported, or tuned with the same result, counts once.
     const auto known = std::find_if(guesses.begin(), guesses.end(), [&place](const Guess& guess) {
@@ -172,6 +171,7 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
       known->came_along = known->came_along || place.came_along;
       continue;
     }
+    if (place.where == Where::here && guesses.size() == kFew) continue;
     const auto config = usable(std::string(place.config), problem, device, limits, place.where);
     if (!config) continue;
     guesses.push_back({std::string(place.device), *place.problem, *config, place.median_us,

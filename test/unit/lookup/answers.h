@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -81,6 +82,24 @@ inline BestConfig answer_with(const std::filesystem::path& file, const Problem& 
   auto best = lookup::answer(problem, gpu, sources, bounds);
   REQUIRE(best.has_value());
   return *std::move(best);
+}
+
+// The same with winners that came with the program.
+inline BestConfig answer_among(std::span<const io::BuiltinTuned> tuned, const Problem& problem,
+                               const DeviceSpec& gpu) {
+  lookup::Sources sources;
+  sources.tuned = tuned;
+  auto best = lookup::answer(problem, gpu, sources);
+  REQUIRE(best.has_value());
+  return *std::move(best);
+}
+
+// What the model says of a config that fits.
+inline double model_us(const Config& config, const Problem& problem, const DeviceSpec& gpu) {
+  Resources resources;
+  REQUIRE_FALSE(
+      search::check(config, problem, traits_of(problem), gpu, {}, &resources).has_value());
+  return search::predict_us(config, problem, gpu, resources, 0);
 }
 
 }  // namespace autotune::test
