@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <span>
@@ -19,12 +20,14 @@ namespace autotune::gpu {
 namespace {
 
 // Launches in a row that each way is timed with at first. Those that are not further behind than
-// kClose are timed again in turns, in rounds that take kTurnsUs in all, within bounds: the clock
-// falls under load, and whoever came first would win.
+// kClose are timed again in turns, on a GPU that is warm where launches are long, in rounds that
+// take kTurnsUs in all, within bounds: the clock falls under load, whoever came first would win,
+// and of cuBLAS's kernels for 8192^3, level on a GPU that has idled, one is 3 % ahead on a warm
+// one.
 constexpr std::size_t kProbes = 5;
 constexpr double kClose = 1.08;
-// Behind those turns: level with the fastest, `most` at most. Launches of kLongUs heat the GPU for
-// much longer than the turns take, and then the order changes.
+// Behind those turns: level with the fastest, `most` at most. Among launches of kLongUs the order
+// changes most with the clock.
 struct Level {
   double within;
   std::size_t most;
@@ -62,10 +65,12 @@ struct Fastest {
 Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>& subjects,
                                        const std::vector<std::size_t>& some, std::size_t count,
                                        std::size_t places) {
+  using Clock = std::chrono::steady_clock;
   std::vector<std::size_t> launched(some.size(), 0);
-  Rounds rounds(some.size(), {count, count, 0});
+  Rounds rounds(some.size(), {count, count, 0, 1, kWarmUpS});
+  const Clock::time_point start = Clock::now();
   while (true) {
-    const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, {});
+    const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, Clock::now() - start);
     if (turn.empty()) break;
     const auto taken =
         take_samples(rounds, turn, Timer::kMostAtOnce, [&](std::span<const std::size_t> now) {

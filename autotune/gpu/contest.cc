@@ -102,7 +102,7 @@ Result<void> Contest::time() {
   Rounds rounds(subjects_.size(),
                 {static_cast<std::size_t>(std::max(request_.rounds, 1)),
                  static_cast<std::size_t>(std::max({request_.most_rounds, request_.rounds, 1})),
-                 request_.sustain_s, launches});
+                 request_.sustain_s, launches, kWarmUpS});
   std::vector<std::size_t> launched(subjects_.size(), 0);
   const ClockState before = rig_.clocks();
   const Rig::Clock::time_point start = Rig::Clock::now();

@@ -8,9 +8,11 @@ namespace {
 
 // Half of a ratio's confidence interval below which more rounds tell nothing new.
 constexpr double kCertain = 0.003;
-// Kernel time per side after which a comparison takes no more than it must. Long enough for a GPU
-// that the first rounds warm up to its power limit, where ratios may be others.
+// Kernel time per side after which a comparison takes no more than it must.
 constexpr double kMostUs = 500'000;
+// Launches that are no shorter can hold a GPU at its power limit, where ratios may be others
+// (kernels/gemm/NOTES.md, Whose clock it is).
+constexpr double kLongUs = 50;
 // Of a sustained comparison, in which the GPU warms up.
 constexpr double kWarmUpShare = 0.25;
 
@@ -24,13 +26,32 @@ bool Rounds::certain() const {
   return true;
 }
 
+double Rounds::sampled_us() const {
+  double us = 0;
+  for (const auto& side : samples_) us = std::accumulate(side.begin(), side.end(), us);
+  return us;
+}
+
 bool Rounds::enough() const {
   if (taken() < rule_.least) return false;
   if (taken() >= rule_.most) return true;
-  double us = 0;
-  for (const auto& side : samples_) us = std::accumulate(side.begin(), side.end(), us);
-  us *= rule_.launches;
-  return us > kMostUs * static_cast<double>(samples_.size()) || certain();
+  const double most_us = kMostUs * static_cast<double>(samples_.size());
+  return sampled_us() * rule_.launches > most_us || certain();
+}
+
+bool Rounds::warming_up(double spent_s) {
+  if (warm_) return false;
+  const auto samples = static_cast<double>(taken() * samples_.size());
+  const bool long_or_unknown = sampled_us() >= kLongUs * samples;
+  if (long_or_unknown && spent_s < rule_.warm_up_s) return true;
+  if (long_or_unknown) begin_anew();
+  warm_ = true;
+  return false;
+}
+
+void Rounds::begin_anew() {
+  for (std::vector<double>& side : samples_) side.clear();
+  warm_ = true;
 }
 
 std::vector<std::size_t> Rounds::next(std::size_t room, std::chrono::duration<double> spent) {
@@ -39,10 +60,9 @@ std::vector<std::size_t> Rounds::next(std::size_t room, std::chrono::duration<do
   if (rule_.sustain_s > 0) {
     const double share = spent.count() / rule_.sustain_s;
     if (share >= 1) return {};
-    if (!warm_ && share > kWarmUpShare) {
-      for (std::vector<double>& side : samples_) side.clear();
-      warm_ = true;
-    }
+    if (!warm_ && share > kWarmUpShare) begin_anew();
+  } else if (warming_up(spent.count())) {
+    rounds = 1;
   } else {
     if (enough()) return {};
     rounds = std::min(rounds, (taken() < rule_.least ? rule_.least : rule_.most) - taken());

@@ -12,11 +12,16 @@
 
 namespace autotune::gpu {
 
+// A GPU that has idled is held back by its power limit after 0.075 to 0.15 s of large products (one
+// NVIDIA H200: 8192^3 in bf16 1380 us before and 1600 after).
+inline constexpr double kWarmUpS = 0.25;
+
 struct RoundRule {
   std::size_t least = 30;
   std::size_t most = 30;  // where `least` leave a ratio uncertain and took less than kMostUs
   double sustain_s = 0;   // above 0: by time in place of the two above; see CompareRequest
   int launches = 1;       // that a sample is the mean of
+  double warm_up_s = 0;   // nothing counts until then, where launches are long enough to matter
 };
 
 // Collects interleaved samples, A B C, C A B, ... (of two sides A B, B A): what drifts touches all
@@ -26,7 +31,7 @@ class Rounds {
   Rounds(std::size_t sides, const RoundRule& rule) : rule_(rule), samples_(sides) {}
 
   // The sides of the next launches, round by round, at most `room` of them but one round at least;
-  // none when done. `spent` is the time since the comparison began.
+  // none when done. `spent` is the time since the comparison began, and never falls.
   std::vector<std::size_t> next(std::size_t room, std::chrono::duration<double> spent);
   // Their times in microseconds, in that order.
   void take(std::span<const std::size_t> sides, std::span<const double> times);
@@ -41,6 +46,9 @@ class Rounds {
 
  private:
   std::size_t taken() const { return samples_.back().size(); }
+  double sampled_us() const;  // of all sides
+  bool warming_up(double spent_s);
+  void begin_anew();
   bool enough() const;
   bool certain() const;
 

@@ -26,10 +26,11 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
 
 // Of the configs that won nearby, and of the performance model's own choice for this problem, the
 // one that the model, corrected by what this device measured nearby, expects to be fastest. A
-// sibling's counts where it is nearer than any of this device. With bounds.tuned_only, and where
-// the next rung of a ladder of m is in a cache or bundle, only what won here and is in these
-// counts, where there is any: that needs no search, and may need no compiler. Errors: nothing_fits,
-// where `guesses` is empty.
+// sibling's counts where it is nearer than any of this device, or of this very problem; then the
+// model's choice must promise far more, and of this device's only nearer ones count. With
+// bounds.tuned_only, and where the next rung of a ladder of m is in a cache or bundle, only what
+// won here and is in these counts, where there is any: that needs no search, and may need no
+// compiler. Errors: nothing_fits, where `guesses` is empty.
 Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
                             const std::vector<Guess>& guesses, const Bounds& bounds);
 

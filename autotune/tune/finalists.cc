@@ -42,7 +42,7 @@ struct LookRule {
 };
 constexpr std::array<LookRule, 3> kLooks{
     {{3, 48, false, 0.012, 6}, {6, 96, true, 0.004, 3}, {10, 240, true, 0, 1}}};
-constexpr double kLookUs = 150'000;
+constexpr double kLookUs = 300'000;
 // A thorough look takes more where those leave a ratio uncertain: as many as take kMoreUs, up to so
 // many times as many.
 constexpr int kMoreRounds = 4;

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 // Share of a budget that is left for timing the finalists again, and its bound.
 constexpr double kFinalShare = 0.15;
-constexpr double kFinalSeconds = 2.0;
+constexpr double kFinalSeconds = 2.5;
 // A config is clearly behind where clocks alone do not explain it.
 constexpr double kClocks = 1.1;
 // What is being measured when the budget ends may still finish, for so long.

@@ -80,11 +80,11 @@ struct Contender {
   std::string second_cubin;  // of a problem with two stages
 };
 
-// Times contenders in interleaved rounds on the same inputs: A B C, C A B, ... With `baseline` the
-// last of them is the best of cuBLASLt and cuBLAS: of those that were level in a choice ahead of
-// it, the one that is the fastest here. With `sustain_s` above 0 they take turns in
-// graphs of launches, back to back for so many seconds; the first quarter, in which the GPU warms
-// up, does not count.
+// Times contenders in interleaved rounds on the same inputs: A B C, C A B, ... Where launches are
+// long, those of the first 0.25 s, which warm the GPU up, do not count. With `baseline` the last of
+// them is the best of cuBLASLt and cuBLAS: of those that were level in a choice ahead of it, the
+// one that is the fastest here. With `sustain_s` above 0 they take turns in graphs of launches,
+// back to back for so many seconds, of which the first quarter does not count.
 struct CompareRequest {
   std::uint64_t id = 0;
   Problem problem;

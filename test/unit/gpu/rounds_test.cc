@@ -119,6 +119,30 @@ TEST_CASE("samples of many launches count with all of them") {
   CHECK(run(2, {30, 800, 0, 10}, uncertain).samples(0).size() < of_one / 8);
 }
 
+TEST_CASE("long launches warm up for a while, one round at a time, and that is forgotten") {
+  Rounds rounds(2, RoundRule{3, 3, 0, 1, 0.4});
+  for (const double spent : {0.0, 0.1, 0.39}) {
+    const Sides sides = rounds.next(16, Seconds(spent));
+    REQUIRE(sides.size() == 2);
+    rounds.take(sides, std::vector<double>(2, 4500));
+  }
+  const Sides sides = rounds.next(16, Seconds(0.4));
+  REQUIRE(sides.size() == 6);
+  rounds.take(sides, std::vector<double>(6, 5000));
+  CHECK(rounds.next(16, Seconds(0.5)).empty());
+  CHECK(rounds.samples(1) == std::vector<double>(3, 5000));
+}
+
+TEST_CASE("short launches count from the first on") {
+  Rounds rounds(2, RoundRule{3, 3, 0, 1, 0.4});
+  rounds.take(rounds.next(16, Seconds(0)), std::vector<double>(2, 12));
+  const Sides sides = rounds.next(16, Seconds(0.1));
+  REQUIRE(sides.size() == 4);
+  rounds.take(sides, std::vector<double>(4, 100));  // a clock that sinks changes nothing
+  CHECK(rounds.next(16, Seconds(0.5)).empty());
+  CHECK(rounds.samples(0) == std::vector<double>{12, 100, 100});
+}
+
 TEST_CASE("a sustained comparison ends by time and forgets how it warmed up") {
   Rounds rounds(2, RoundRule{30, 30, 2});
   Sides sides = rounds.next(16, Seconds(0.1));

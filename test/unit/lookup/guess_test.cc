@@ -2,6 +2,7 @@
 // in a cache and those that came with the program.
 #include "autotune/lookup/guess.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -43,12 +44,14 @@ TEST_CASE(
     "a sibling's winner is not asked where this device won nearer by, but a search tries it") {
   const DeviceSpec& h200 = device("nvidia-h200");
   const Problem asked = gemm(1000, 4096, 4096);
+  const Problem beside = gemm(1010, 4096, 4096);
   const search::Plan plan = plan_of(asked, h200);
   const search::Candidate& fast = plan.survivors.at(1);
   const std::string texts[] = {to_string(plan.survivors.at(plan.survivors.size() / 2).config),
                                to_string(fast.config)};
-  std::vector<io::BuiltinTuned> rows{{"NVIDIA H100 PCIe", asked, texts[1], fast.predicted_us},
-                                     {"NVIDIA H100 80GB HBM3", asked, texts[1], fast.predicted_us}};
+  std::vector<io::BuiltinTuned> rows{
+      {"NVIDIA H100 PCIe", beside, texts[1], fast.predicted_us},
+      {"NVIDIA H100 80GB HBM3", beside, texts[1], fast.predicted_us}};
   for (const std::int64_t m : {960, 1024, 1100, 1200, 1300, 1400, 1500}) {
     rows.push_back({"NVIDIA H200", gemm(m, 4096, 4096), texts[0], 1000});
   }
@@ -61,6 +64,36 @@ TEST_CASE(
   CHECK(guesses[6].where == lookup::Where::sibling);
   CHECK(guesses[6].device == "NVIDIA H100 80GB HBM3");
   CHECK(answer_among(rows, asked, h200).match != Match::other_device);
+}
+
+TEST_CASE("a sibling's winner for this very problem needs no better prediction than the model's") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem asked = gemm(1000, 4096, 4096);
+  const search::Plan plan = plan_of(asked, h200);
+  const double least_us = plan.default_config().predicted_us;
+  // Too slow to be asked before the model's choice, and, `slower`, after it.
+  const auto config_at = [&](double times) {
+    const auto at = std::find_if(
+        plan.survivors.begin(), plan.survivors.end(),
+        [&](const search::Candidate& each) { return each.predicted_us > times * least_us; });
+    REQUIRE(at != plan.survivors.end());
+    return to_string(at->config);
+  };
+  const std::string nearby = config_at(1.6);
+  for (const std::int64_t m : {960, 2048}) {  // nearer and farther than a sibling counts
+    INFO("beside m = " << m);
+    const auto answer_beside = [&](const Problem& tuned, const std::string& text) {
+      const io::BuiltinTuned rows[] = {{h200.name, gemm(m, 4096, 4096), nearby, 2 * least_us},
+                                       {"NVIDIA H100 80GB HBM3", tuned, text, 1.2 * least_us}};
+      return answer_among(rows, asked, h200);
+    };
+    const std::string slow = config_at(1.2);
+    const BestConfig best = answer_beside(asked, slow);
+    CHECK(best.match == Match::other_device);
+    CHECK(best.config == slow);
+    CHECK(answer_beside(gemm(1010, 4096, 4096), slow).match == Match::default_config);
+    CHECK(answer_beside(asked, config_at(1.55)).match == Match::default_config);
+  }
 }
 
 TEST_CASE("of other GPUs' winners the nearest answers, of those one that is in a cache") {

@@ -185,7 +185,7 @@ TEST_CASE("few finalists where launches are long, and fewer rounds") {
   std::vector<Looked> looks;
   REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
   REQUIRE(looks.size() == 1);
-  CHECK(looks[0].smem.size() == 3);
+  CHECK(looks[0].smem.size() == 5);
   CHECK(looks[0].how.rounds == 3);
 }
 
