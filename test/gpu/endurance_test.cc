@@ -165,6 +165,7 @@ TEMPLATE_TEST_CASE_SIG("1000 launches of each winner: bit-equal on the same inpu
     INFO(describe(problem) << " with " << text);
     endure(*bench, *config, problem);
     ++endured;
+    std::cout << "endured: " << describe(problem) << " with " << text << std::endl;
   }
   std::cout << endured << " of " << winners.size() << " winners endured" << std::endl;
 }
