@@ -32,6 +32,7 @@ constexpr Coefficient kCoefficients[] = {
     {"ahead_step_clocks", &Model::ahead_step_clocks, 1, 400},
     {"pair_bytes_per_clock", &Model::pair_bytes_per_clock, 20, 256},
     {"gpc_bytes_per_clock", &Model::gpc_bytes_per_clock, 50, 2000},
+    {"sides_bytes_per_clock", &Model::sides_bytes_per_clock, 100, 10000},
 };
 
 }  // namespace

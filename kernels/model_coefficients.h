@@ -44,6 +44,9 @@ struct ModelCoefficients {
   // SMs of a TPC, presumably. As much as two ports carry.
   double pair_bytes_per_clock = 128;
   double gpc_bytes_per_clock = 600;  // of a whole GPC, whose SMs share its way to the L2
+  // Of the way between the L2's two sides, where a GPC's SMs are known: by orders of tiles on an
+  // H200 (kernels/gemm/NOTES.md, What a GPC's SMs share).
+  double sides_bytes_per_clock = 1300;
 
   friend bool operator==(const ModelCoefficients&, const ModelCoefficients&) = default;
 };

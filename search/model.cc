@@ -33,8 +33,10 @@ struct Style {
   int among_units;
 };
 
-// The sharpness of the maximum of an SM's units and the latency of loads, and of all that and DRAM.
+// The sharpness of the maximum of an SM's units and the latency of loads, of DRAM and the ways from
+// there to the SMs, and of all that.
 constexpr int kWithLatency = 2;
+constexpr int kBeyondSms = 4;
 constexpr int kWithDram = 1;
 
 Style style_of(const Work& work, const ModelCoefficients& model) {
@@ -113,8 +115,22 @@ double in_clusters(std::int64_t tiles, int blocks) {
   return static_cast<double>(std::max<std::int64_t>(1, tiles / blocks));
 }
 
+// Parts of k.
+double side_by_side(const Work& work) {
+  return static_cast<double>(std::max<std::int64_t>(1, work.neighbours_k));
+}
+
+// Blocks of one GPC at once, with one on each SM; 0: nobody knows. They fill one GPC after the
+// other, but clusters go round the GPCs by turns.
+double blocks_on_a_gpc(const DeviceSpec& device, const Resources& resources) {
+  if (device.gpc_sms <= 0 || resources.cluster <= 1) return device.gpc_sms;
+  const double gpcs = std::max(1.0, std::round(double(device.sm_count) / device.gpc_sms));
+  const double clusters = std::ceil(static_cast<double>(resources.grid) / resources.cluster);
+  return std::min<double>(device.gpc_sms, resources.cluster * std::ceil(clusters / gpcs));
+}
+
 Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& machine,
-                   const Waves& waves, TimingMode mode) {
+                   const Waves& waves, double on_a_gpc, TimingMode mode) {
   const double operands = work.a_bytes + work.b_bytes;
   const double pieces = work.a_bytes / std::max(1.0, work.a_piece_bytes) +
                         work.b_bytes / std::max(1.0, work.b_piece_bytes);
@@ -134,12 +150,13 @@ Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& ma
           at_once,
           tiles / at_once,
           1 - std::min(1.0, cache / std::max(1.0, operands)),
-          1 + pieces * device.model.piece_bytes / std::max(1.0, operands)};
+          1 + pieces * device.model.piece_bytes / std::max(1.0, operands),
+          on_a_gpc * waves.resident / (cluster * side_by_side(work))};
 }
 
 // bytes_per_clock 0: nobody knows.
 SharedWay way_of(const Work& work, double sms, double bytes_per_clock) {
-  const auto parts = static_cast<double>(std::max<std::int64_t>(1, work.neighbours_k));
+  const double parts = side_by_side(work);
   const double blocks = work.cluster_m * work.cluster_n * parts;
   return {in_clusters(work.tiles_m, work.cluster_m),
           in_clusters(work.tiles_n, work.cluster_n),
@@ -223,6 +240,22 @@ double model_parts::Traffic::in_order(TileOrder order) const {
   return (operands + std::max(0.0, without_cache - operands) * missed) * piece_factor + c_bytes;
 }
 
+// What the SMs of a side ask for comes to its half of the L2 once, from the other half if it lies
+// there, as half of everything does.
+double model_parts::Traffic::between_sides(TileOrder order) const {
+  if (stays || of_a_gpc <= 0) return 0;
+  const double window = std::clamp(of_a_gpc, 1.0, at_once);
+  const auto [all_m, all_n] = walked(order, tiles_m, tiles_n, at_once);
+  const auto [near_m, near_n] = walked(order, tiles_m, tiles_n, window);
+  const auto crossing = [&](double bytes, double tiles, double all, double near) {
+    const double again = std::max(0.0, rounds * all / tiles - 1) * missed;
+    const double gpcs = std::max(1.0, at_once / window * near / all);  // that ask for each byte
+    return bytes * (1 + again) * (1 - std::exp2(-gpcs));
+  };
+  return crossing(a_bytes, tiles_m, all_m, near_m) + crossing(b_bytes, tiles_n, all_n, near_n) +
+         c_bytes / 2;
+}
+
 double model_parts::SharedWay::in_order(TileOrder order) const {
   if (bytes_per_clock <= 0) return 0;
   const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
@@ -241,8 +274,10 @@ CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec&
   const Style style = style_of(work, model);
   machine_ = machine_of(device, problem.dtype, work, style, resources.cluster, max_sms);
   waves_ = waves_of(work, resources, device, machine_);
-  traffic_ = traffic_of(work, device, machine_, waves_, problem.mode);
-  gpc_ = way_of(work, device.gpc_sms, device.gpc_sms > 0 ? model.gpc_bytes_per_clock : 0);
+  const double on_a_gpc = blocks_on_a_gpc(device, resources);
+  traffic_ = traffic_of(work, device, machine_, waves_, on_a_gpc, problem.mode);
+  sides_bytes_per_clock_ = model.sides_bytes_per_clock;
+  gpc_ = way_of(work, on_a_gpc, on_a_gpc > 0 ? model.gpc_bytes_per_clock : 0);
   pair_ = way_of(work, kPair, model.pair_bytes_per_clock);
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
@@ -305,7 +340,7 @@ double CodeModel::main_loop_us(const Shared& shared) const {
   // Clocks that an SM takes for one k tile of each of its blocks.
   const auto step_clocks = [&](const Residents& residents, double pair) {
     return busiest(kWithLatency, {residents.busy, clocks_between_loads(residents.blocks, dram),
-                                  residents.blocks * shared.gpc, residents.blocks * pair});
+                                  residents.blocks * pair});
   };
   // Blocks of the first wave begin together, and what a pair asks for is no limit then.
   double sm_clocks = step_clocks(waves_.full > 0 ? full_ : tail_, 0);
@@ -316,8 +351,14 @@ double CodeModel::main_loop_us(const Shared& shared) const {
     if (waves_.tail > 0 && !alike) sm_clocks += step_clocks(tail_, shared.pair);
   }
   sm_clocks *= waves_.k_steps;
-  const double dram_clocks = dram / machine_.dram_bytes_per_clock;
-  return busiest(kWithDram, sm_clocks, dram_clocks) / machine_.clocks_per_us;
+  return busiest(kWithDram, sm_clocks, clocks_beyond_sms(shared)) / machine_.clocks_per_us;
+}
+
+double CodeModel::clocks_beyond_sms(const Shared& shared) const {
+  const double blocks = waves_.full * waves_.resident + waves_.tail;  // of the fullest SM
+  return busiest(kBeyondSms,
+                 {shared.dram / machine_.dram_bytes_per_clock,
+                  shared.sides / sides_bytes_per_clock_, shared.gpc * blocks * waves_.k_steps});
 }
 
 double CodeModel::total_us(const Shared& shared) const {
@@ -325,7 +366,8 @@ double CodeModel::total_us(const Shared& shared) const {
 }
 
 CodeModel::Shared CodeModel::shared_in(TileOrder order) const {
-  return {traffic_.in_order(order), gpc_.in_order(order), pair_.in_order(order)};
+  return {traffic_.in_order(order), traffic_.between_sides(order), gpc_.in_order(order),
+          pair_.in_order(order)};
 }
 
 double CodeModel::us(TileOrder order) {
@@ -338,7 +380,7 @@ double CodeModel::us(TileOrder order) {
 }
 
 double CodeModel::least_us() const {
-  return total_us({traffic_.least(), gpc_.least(), pair_.least()}) * kRounding;
+  return total_us({traffic_.least(), 0, gpc_.least(), pair_.least()}) * kRounding;
 }
 
 std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
@@ -366,6 +408,7 @@ std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
           {"alone: copy instructions", step_.issue * block_steps},
           {"alone: a warp's copies", step_.warp_issue * waves_.count() * waves_.k_steps / per_us},
           {"alone: latency", waits / per_us},
+          {"alone: between the L2's sides", shared.sides / sides_bytes_per_clock_ / per_us},
           {"alone: DRAM", dram / machine_.dram_bytes_per_clock / per_us}};
 }
 

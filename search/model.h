@@ -45,9 +45,12 @@ struct Traffic {
   double rounds;
   double missed;        // the share of A and B that L2 does not keep
   double piece_factor;  // DRAM time of a byte of A or B in that of one of C: they come in pieces
+  double of_a_gpc;      // of the clusters at once; 0: nobody knows
   // Bytes, those in pieces as many as could have come meanwhile.
   double least() const { return stays ? 0 : (a_bytes + b_bytes) * piece_factor + c_bytes; }
   double in_order(TileOrder order) const;
+  // Bytes that go from one side of the L2 to the other, to which half of the GPCs belong.
+  double between_sides(TileOrder order) const;
 };
 
 // SMs that share a way to the L2. What several of them ask for at the same time comes by it once.
@@ -102,15 +105,17 @@ class CodeModel {
  private:
   // What the order of the tiles decides.
   struct Shared {
-    double dram;  // as Traffic says
-    double gpc;   // clocks for one k tile of a block on each SM
-    double pair;  // the same of two blocks that follow each other
+    double dram;   // as Traffic says
+    double sides;  // the same
+    double gpc;    // clocks for one k tile of a block on each SM
+    double pair;   // the same of two blocks that follow each other
     friend bool operator==(const Shared&, const Shared&) = default;
   };
 
   Shared shared_in(TileOrder order) const;
   double total_us(const Shared& shared) const;
   double main_loop_us(const Shared& shared) const;
+  double clocks_beyond_sms(const Shared& shared) const;
   double clocks_between_loads(double blocks, double dram) const;
 
   model_parts::Machine machine_;
@@ -121,6 +126,7 @@ class CodeModel {
   model_parts::Step step_;
   model_parts::Residents full_;
   model_parts::Residents tail_;
+  double sides_bytes_per_clock_;
   double loads_;         // bytes that all blocks fetch
   double l2_latency_;    // clocks for each k tile, what its warps wait for beside it included
   double dram_latency_;  // clocks, on top of it
@@ -129,7 +135,7 @@ class CodeModel {
   double fill_us_;
   double epilogue_us_;
   double reduction_us_ = 0;
-  Shared last_{-1, 0, 0};  // of the order that was asked about last, and its time
+  Shared last_{-1, 0, 0, 0};  // of the order that was asked about last, and its time
   double us_ = 0;
 };
 

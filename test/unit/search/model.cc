@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "real_plans.h"
 
@@ -56,8 +58,10 @@ TEST_CASE("mma on an H200 prefers large tiles, 64x64 warp tiles, 3 to 6 stages")
   Limits mma_only;
   mma_only.excludes.push_back(parse_pattern("wgmma", *find_family("gemm")).value());
   const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096), mma_only);
-  for (std::size_t i = 0; i < 20; ++i) {
+  std::set<std::string> codes;  // each in its best order of tiles
+  for (std::size_t i = 0; codes.size() < 4; ++i) {
     const Shape s = shape_of(plan.survivors[i].config);
+    if (!codes.insert(to_string(code_of(plan.survivors[i].config))).second) continue;
     INFO(to_string(plan.survivors[i].config));
     CHECK(s.block_m * s.block_n >= 128 * 128);
     CHECK(s.block_m >= 128);
@@ -273,7 +277,7 @@ TEST_CASE("the terms add up to the prediction") {
   }
   CHECK(sum == Approx(best.predicted_us));
   CHECK(total == Approx(best.predicted_us));
-  CHECK(alone == 9);
+  CHECK(alone == 10);
 }
 
 TEST_CASE("predictions are finite and positive from the smallest to the largest problem") {

@@ -7,7 +7,8 @@
 namespace autotune::search {
 namespace {
 
-constexpr std::string_view kH100 = "nvidia-h100-80gb-hbm3";  // the one whose GPCs are known
+constexpr std::string_view kH100 = "nvidia-h100-80gb-hbm3";
+constexpr std::string_view kH200 = "nvidia-h200";
 
 }  // namespace
 
@@ -32,6 +33,58 @@ TEST_CASE(
   CHECK(two < one);
   device.gpc_sms = 0;
   CHECK(predicted_in("raster=0,swizzle=2") == predicted_in("raster=0,swizzle=16"));
+}
+
+TEST_CASE("weights that several GPCs ask for come late where DRAM is the limit") {
+  DeviceSpec device = device_named(kH200);
+  struct Case {
+    Problem problem;
+    const char* tile;
+    const char* good;  // the order that a search found
+    const char* bad;
+    double good_us;  // measured on an H200, 0: not there
+    double bad_us;
+  };
+  const Case cases[] = {
+      {gemm(128, 14336, 4096), "wgmma:block_m=64,block_n=224,block_k=64,stages=5,consumers=1",
+       "raster=0,swizzle=1", "raster=1,swizzle=1", 34.3, 48.5},
+      {gemm(512, 4096, 14336), "wgmma:block_m=64,block_n=256,block_k=64,stages=4,consumers=1",
+       "raster=0,swizzle=1", "raster=1,swizzle=1", 78, 124},
+      {gemm(144, 12288, 4096), "wgmma_swap:block_m=192,block_n=72,block_k=128,stages=3,consumers=1",
+       "raster=1,swizzle=4", "raster=0,swizzle=1", 0, 42.1},
+      {gemm(192, 4096, 11008), "wgmma_swap:block_m=128,block_n=96,block_k=64,stages=7,consumers=1",
+       "raster=1,swizzle=2", "raster=0,swizzle=1", 30.6, 41.0},
+      {gemm(160, 4096, 4096), "wgmma_swap:block_m=64,block_n=80,block_k=128,stages=6,consumers=1",
+       "raster=0,swizzle=2", "raster=0,swizzle=1", 14.6, 19.3}};
+  for (const Case& each : cases) {
+    const int parts = each.problem.k == 11008 ? 2 : 1;
+    const auto us_in = [&](const std::string& order) {
+      return predicted_us(
+          config_of(std::string(each.tile) + ",pingpong=0,cluster_m=1,cluster_n=1,split_k=" +
+                    std::to_string(parts) + ",stagger=0," + order),
+          each.problem, device);
+    };
+    INFO(describe(each.problem) << ": " << us_in(each.good) << " and " << us_in(each.bad));
+    device.gpc_sms = 16;
+    if (each.good_us > 0) CHECK(us_in(each.good) == Approx(each.good_us).epsilon(0.2));
+    CHECK(us_in(each.bad) == Approx(each.bad_us).epsilon(0.2));
+    CHECK(us_in(each.good) < 0.95 * us_in(each.bad));
+    device.gpc_sms = 0;
+    CHECK(us_in(each.good) > 0.95 * us_in(each.bad));
+  }
+}
+
+TEST_CASE("few clusters go round the GPCs, single blocks fill some of them") {
+  const DeviceSpec device = device_named(kH200);
+  const auto way_us = [&](const char* cluster) {
+    return term_us("alone: a GPC's way to L2",
+                   config_of(std::string("wgmma_swap:block_m=64,block_n=16,block_k=128,stages=7,"
+                                         "consumers=1,pingpong=0,cluster_n=1,split_k=1,stagger=0,"
+                                         "raster=0,swizzle=1,cluster_m=") +
+                             cluster),
+                   gemm(16, 4104, 4104), device);
+  };
+  CHECK(way_us("4") == Approx(12.0 / 16 * way_us("1")).epsilon(0.02));  // 17 of them
 }
 
 TEST_CASE("behind the first wave, neighbours that share less of their tiles lose more") {
