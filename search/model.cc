@@ -1,6 +1,7 @@
 // The whole cost model. A k tile costs what the busiest unit of the SM needs for it; blocks on one
 // SM share its units and hide each other's waits; waves of blocks follow each other; the whole
-// cannot be faster than DRAM delivers. Inside, time is in SM clocks.
+// cannot be faster than DRAM, the L2's two sides and the ways to the GPCs deliver. Inside, time is
+// in SM clocks.
 #include "search/model.h"
 
 #include <algorithm>

@@ -67,7 +67,9 @@ Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>&
                                        std::size_t places) {
   using Clock = std::chrono::steady_clock;
   std::vector<std::size_t> launched(some.size(), 0);
-  Rounds rounds(some.size(), {count, count, 0, 1, kWarmUpS});
+  int launches = 1;
+  for (const std::size_t i : some) launches = std::max(launches, subjects[i].runs);
+  Rounds rounds(some.size(), {count, count, 0, launches, kWarmUpS});
   const Clock::time_point start = Clock::now();
   while (true) {
     const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, Clock::now() - start);

@@ -10,8 +10,8 @@ namespace {
 constexpr double kCertain = 0.003;
 // Kernel time per side after which a comparison takes no more than it must.
 constexpr double kMostUs = 500'000;
-// Launches that are no shorter can hold a GPU at its power limit, where ratios may be others
-// (kernels/gemm/NOTES.md, Whose clock it is).
+// Launches, or as many without a pause as a sample is the mean of, that are no shorter can hold a
+// GPU at its power limit, where ratios may be others (kernels/gemm/NOTES.md, Whose clock it is).
 constexpr double kLongUs = 50;
 // Of a sustained comparison, in which the GPU warms up.
 constexpr double kWarmUpShare = 0.25;
@@ -42,7 +42,7 @@ bool Rounds::enough() const {
 bool Rounds::warming_up(double spent_s) {
   if (warm_) return false;
   const auto samples = static_cast<double>(taken() * samples_.size());
-  const bool long_or_unknown = sampled_us() >= kLongUs * samples;
+  const bool long_or_unknown = sampled_us() * rule_.launches >= kLongUs * samples;
   if (long_or_unknown && spent_s < rule_.warm_up_s) return true;
   if (long_or_unknown) begin_anew();
   warm_ = true;

@@ -78,8 +78,9 @@ struct Guess {
 
 // The winner for exactly this problem on this device (cache, bundle, built-in). Else, among the
 // winners of the nearest problems on this device, a nearer one of a sibling, and the performance
-// model's choice, what the model, corrected by what was measured here, expects to be fastest; else
-// the nearest winner of another device, unless the model promises far more; else the model's
+// model's choice, what the model, corrected by what was measured here, expects to be fastest; a
+// sibling's for this very problem comes before farther ones, and before the model's choice unless
+// that promises far more. Else the nearest winner of another device, likewise; else the model's
 // choice. Every answer was checked to fit. `problem` must be checked(). Errors: nothing_fits.
 Expected<BestConfig> answer(const Problem& problem, const DeviceSpec& device,
                             const Sources& sources, const Bounds& bounds = {});

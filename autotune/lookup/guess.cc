@@ -209,9 +209,9 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
   const bool has_twin = twin != guesses.end();
   const auto counts = [&](const Guess& guess) {
     if (only_ready) return ready(guess);
-    if (has_twin && twin->distance < nearest.distance) return &guess == &*twin;
+    if (has_twin) return &guess == &*twin || guess.distance < twin->distance;
     if (guess.where == Where::here || nearest.where != Where::here) return true;
-    return has_twin || (!without_search && guess.distance < nearest.distance);
+    return !without_search && guess.distance < nearest.distance;
   };
   const Guess* best = nullptr;
   double least = std::numeric_limits<double>::infinity();

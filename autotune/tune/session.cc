@@ -13,7 +13,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Share of a budget that is left for timing the finalists again, and its bound.
+// Share of a budget that is left for timing the finalists again, and its bound. A look that has
+// begun is finished: where launches are long and the budget small, some tenths of a second behind
+// it.
 constexpr double kFinalShare = 0.15;
 constexpr double kFinalSeconds = 2.5;
 // A config is clearly behind where clocks alone do not explain it.

@@ -133,6 +133,12 @@ TEST_CASE("long launches warm up for a while, one round at a time, and that is f
   CHECK(rounds.samples(1) == std::vector<double>(3, 5000));
 }
 
+TEST_CASE("short launches without a pause warm up as well") {
+  Rounds rounds(2, RoundRule{3, 3, 0, 10, 0.4});
+  rounds.take(rounds.next(16, Seconds(0)), std::vector<double>(2, 20));
+  CHECK(rounds.next(16, Seconds(0.1)).size() == 2);
+}
+
 TEST_CASE("short launches count from the first on") {
   Rounds rounds(2, RoundRule{3, 3, 0, 1, 0.4});
   rounds.take(rounds.next(16, Seconds(0)), std::vector<double>(2, 12));

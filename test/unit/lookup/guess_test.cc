@@ -95,14 +95,18 @@ TEST_CASE("a sibling's winner for this very problem comes before the model's cho
   CHECK(answer_beside(asked, to_string(config_at(1.55))).match == Match::default_config);
 }
 
-TEST_CASE("a sibling's winner for this very problem is asked beside a near one of this device") {
+TEST_CASE(
+    "a sibling's winner for this very problem is asked beside near ones of this device only") {
   // Winners of 2026-11-28 and 26; the one of an H100 is 1.011 beside cuBLAS there, what the model
   // chose on the H200 was 0.742.
   const Problem asked = gemm(144, 12288, 4096);
   const std::string won =
       "wgmma_swap:block_m=192,block_n=72,block_k=128,stages=3,consumers=1,pingpong=0,cluster_m=1,"
       "cluster_n=1,split_k=1,stagger=0,raster=1,swizzle=4";
+  const search::Candidate choice = plan_of(asked, device("nvidia-h200")).default_config();
+  const std::string farther = to_string(choice.config);
   const io::BuiltinTuned rows[] = {
+      {"NVIDIA H200", gemm(512, 12288, 4096), farther, 2 * choice.predicted_us},
       {"NVIDIA H200", gemm(128, 14336, 4096),
        "wgmma:block_m=64,block_n=224,block_k=64,stages=5,consumers=1,pingpong=0,cluster_m=1,"
        "cluster_n=1,split_k=1,stagger=24,raster=0,swizzle=2",

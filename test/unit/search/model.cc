@@ -11,7 +11,7 @@ namespace autotune::search {
 namespace {
 
 constexpr std::string_view kH200 = "nvidia-h200";
-constexpr std::string_view kH100 = "nvidia-h100-80gb-hbm3";  // the one whose GPCs are known
+constexpr std::string_view kH100 = "nvidia-h100-80gb-hbm3";
 
 struct Shape {
   int block_m, block_n, block_k, stages, warp_m, warp_n;
