@@ -45,24 +45,29 @@ TEST_CASE("weights that several GPCs ask for come late where DRAM is the limit")
     double good_us;  // measured on an H200, 0: not there
     double bad_us;
   };
+  // Of the first two it is only known that neighbours share weights in the good order and not in
+  // the bad one (kernels/gemm/NOTES.md, What a GPC's SMs share).
   const Case cases[] = {
-      {gemm(128, 14336, 4096), "wgmma:block_m=64,block_n=224,block_k=64,stages=5,consumers=1",
+      {gemm(128, 14336, 4096),
+       "wgmma:block_m=64,block_n=224,block_k=64,stages=5,consumers=1,split_k=1",
        "raster=0,swizzle=1", "raster=1,swizzle=1", 34.3, 48.5},
-      {gemm(512, 4096, 14336), "wgmma:block_m=64,block_n=256,block_k=64,stages=4,consumers=1",
+      {gemm(512, 4096, 14336),
+       "wgmma:block_m=64,block_n=256,block_k=64,stages=4,consumers=1,split_k=1",
        "raster=0,swizzle=1", "raster=1,swizzle=1", 78, 124},
-      {gemm(144, 12288, 4096), "wgmma_swap:block_m=192,block_n=72,block_k=128,stages=3,consumers=1",
+      {gemm(144, 12288, 4096),
+       "wgmma_swap:block_m=192,block_n=72,block_k=128,stages=3,consumers=1,split_k=1",
        "raster=1,swizzle=4", "raster=0,swizzle=1", 0, 42.1},
-      {gemm(192, 4096, 11008), "wgmma_swap:block_m=128,block_n=96,block_k=64,stages=7,consumers=1",
+      {gemm(192, 4096, 11008),
+       "wgmma_swap:block_m=128,block_n=96,block_k=64,stages=7,consumers=1,split_k=2",
        "raster=1,swizzle=2", "raster=0,swizzle=1", 30.6, 41.0},
-      {gemm(160, 4096, 4096), "wgmma_swap:block_m=64,block_n=80,block_k=128,stages=6,consumers=1",
+      {gemm(160, 4096, 4096),
+       "wgmma_swap:block_m=64,block_n=80,block_k=128,stages=6,consumers=1,split_k=1",
        "raster=0,swizzle=2", "raster=0,swizzle=1", 14.6, 19.3}};
   for (const Case& each : cases) {
-    const int parts = each.problem.k == 11008 ? 2 : 1;
     const auto us_in = [&](const std::string& order) {
-      return predicted_us(
-          config_of(std::string(each.tile) + ",pingpong=0,cluster_m=1,cluster_n=1,split_k=" +
-                    std::to_string(parts) + ",stagger=0," + order),
-          each.problem, device);
+      return predicted_us(config_of(std::string(each.tile) +
+                                    ",pingpong=0,cluster_m=1,cluster_n=1,stagger=0," + order),
+                          each.problem, device);
     };
     INFO(describe(each.problem) << ": " << us_in(each.good) << " and " << us_in(each.bad));
     device.gpc_sms = 16;
