@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -19,11 +20,12 @@
 namespace autotune::gpu {
 namespace {
 
-// Launches in a row that each way is timed with at first. Those that are not further behind than
-// kClose are timed again in turns, on a GPU that is warm where launches are long, in rounds that
-// take kTurnsUs in all, within bounds: the clock falls under load, whoever came first would win,
-// and of cuBLAS's kernels for 8192^3, level on a GPU that has idled, one is 3 % ahead on a warm
-// one.
+// Ways that took more than kFar times as long as the fastest in one launch are out of it. The
+// others take turns, on a GPU that is warm where launches are long, for the clock falls under load,
+// and whoever came first would win: of cuBLAS's kernels for 8192^3, level on a GPU that has idled,
+// one is 3 % ahead on a warm one. First kProbes rounds of all; then, of those that are not further
+// behind than kClose, rounds that take kTurnsUs in all, within bounds.
+constexpr double kFar = 3;
 constexpr std::size_t kProbes = 5;
 constexpr double kClose = 1.08;
 // Behind those turns: level with the fastest, `most` at most. Among launches of kLongUs the order
@@ -64,12 +66,12 @@ struct Fastest {
 // Times some of the subjects in turns, the operands' places in turn as well: their medians.
 Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>& subjects,
                                        const std::vector<std::size_t>& some, std::size_t count,
-                                       std::size_t places) {
+                                       std::size_t places, double warm_up_s) {
   using Clock = std::chrono::steady_clock;
   std::vector<std::size_t> launched(some.size(), 0);
   int launches = 1;
   for (const std::size_t i : some) launches = std::max(launches, subjects[i].runs);
-  Rounds rounds(some.size(), {count, count, 0, launches, kWarmUpS});
+  Rounds rounds(some.size(), {count, count, 0, launches, warm_up_s});
   const Clock::time_point start = Clock::now();
   while (true) {
     const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, Clock::now() - start);
@@ -95,40 +97,44 @@ Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
   constexpr double kNever = std::numeric_limits<double>::infinity();
   std::vector<double> us(subjects.size(), kNever);
   Fastest fastest;
-  double least = kNever;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
-    std::array<Turn, kProbes> order{};
-    for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      order[probe] = {&subjects[i], probe % places};
-    }
-    const auto times = timer.sample(order);
-    if (!times && bench.lost()) return tl::unexpected(times.error());
-    if (!times) continue;
-    ++fastest.timed;
-    us[i] = median(*times);
-    least = std::min(least, us[i]);
-  }
-  double round_us = 0;
-  for (std::size_t i = 0; i < us.size(); ++i) {
-    if (us[i] == kNever || us[i] > least * kClose) continue;
+    const std::array<Turn, 1> once{{{&subjects[i], 0}}};
+    const auto time = timer.sample(once);
+    if (!time && bench.lost()) return tl::unexpected(time.error());
+    if (!time) continue;
+    us[i] = time->front();
     fastest.level.push_back(i);
-    round_us += us[i];
   }
-  if (fastest.level.size() < 2) return fastest;
+  fastest.timed = fastest.level.size();
+  if (fastest.level.empty()) return fastest;
+  // Leaves those that are within so many times the fastest's time, the fastest first; the time of a
+  // round of them.
+  const auto leave = [&](double within) {
+    std::stable_sort(fastest.level.begin(), fastest.level.end(),
+                     [&us](std::size_t a, std::size_t b) { return us[a] < us[b]; });
+    while (us[fastest.level.back()] > us[fastest.level.front()] * within) fastest.level.pop_back();
+    return std::accumulate(fastest.level.begin(), fastest.level.end(), 0.0,
+                           [&us](double sum, std::size_t i) { return sum + us[i]; });
+  };
+  // Turns that a way spoils are left out: what is known then decides.
+  const auto take_turns = [&](std::size_t rounds, double warm_up_s) -> Expected<void> {
+    if (fastest.level.size() < 2) return {};
+    const auto medians = in_turns(timer, subjects, fastest.level, rounds, places, warm_up_s);
+    if (!medians)
+      return bench.lost() ? Expected<void>(tl::unexpected(medians.error())) : Expected<void>{};
+    for (std::size_t i = 0; i < medians->size(); ++i) us[fastest.level[i]] = (*medians)[i];
+    return {};
+  };
+  leave(kFar);
+  auto state = take_turns(kProbes, kWarmUpS);
+  if (!state) return tl::unexpected(state.error());
+  const double round_us = leave(kClose);
   const int rounds = std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds);
-  const auto again =
-      in_turns(timer, subjects, fastest.level, static_cast<std::size_t>(rounds), places);
-  if (!again && bench.lost()) return tl::unexpected(again.error());
-  if (again) {
-    for (std::size_t i = 0; i < again->size(); ++i) us[fastest.level[i]] = (*again)[i];
-  }
-  std::sort(fastest.level.begin(), fastest.level.end(),
-            [&us](std::size_t a, std::size_t b) { return us[a] < us[b]; });
-  const double first = us[fastest.level.front()];
-  const Level level = first > kLongUs ? kLevelOfLong : kLevel;
-  while (us[fastest.level.back()] > first * level.within || fastest.level.size() > level.most) {
-    fastest.level.pop_back();
-  }
+  state = take_turns(static_cast<std::size_t>(rounds), 0);  // the GPU is warm
+  if (!state) return tl::unexpected(state.error());
+  const Level level = us[fastest.level.front()] > kLongUs ? kLevelOfLong : kLevel;
+  leave(level.within);
+  fastest.level.resize(std::min(fastest.level.size(), level.most));
   return fastest;
 }
 
