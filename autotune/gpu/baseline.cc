@@ -15,6 +15,7 @@
 #include "autotune/gpu/cublas_product.h"
 #include "autotune/gpu/rounds.h"
 #include "autotune/gpu/statistics.h"
+#include "autotune/gpu/warmth.h"
 #include "kernels/stages.h"
 
 namespace autotune::gpu {
@@ -28,15 +29,15 @@ namespace {
 constexpr double kFar = 3;
 constexpr std::size_t kProbes = 5;
 constexpr double kClose = 1.08;
-// Behind those turns: level with the fastest, `most` at most. Among launches of kLongUs the order
-// changes most with the clock.
+// Behind those turns: level with the fastest, `most` at most. Among launches of kLongChoiceUs the
+// order changes most with the clock.
 struct Level {
   double within;
   std::size_t most;
 };
 constexpr Level kLevel{1.02, 4};
 constexpr Level kLevelOfLong{1.05, 8};
-constexpr double kLongUs = 300;
+constexpr double kLongChoiceUs = 300;
 constexpr double kTurnsUs = 150'000;
 constexpr int kLeastRounds = 6;
 constexpr int kMostRounds = 24;
@@ -132,7 +133,7 @@ Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
   const int rounds = std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds);
   state = take_turns(static_cast<std::size_t>(rounds), 0);  // the GPU is warm
   if (!state) return tl::unexpected(state.error());
-  const Level level = us[fastest.level.front()] > kLongUs ? kLevelOfLong : kLevel;
+  const Level level = us[fastest.level.front()] > kLongChoiceUs ? kLevelOfLong : kLevel;
   leave(level.within);
   fastest.level.resize(std::min(fastest.level.size(), level.most));
   return fastest;

@@ -78,7 +78,7 @@ Result<void> Contest::add_contenders() {
 }
 
 Result<void> Contest::add_baseline() {
-  if (auto warm = rig_.warm_up(); !warm) return warm;
+  if (auto awake = rig_.wake_up(); !awake) return awake;
   auto chosen = Baseline::choose(rig_.bench(), rig_.timer(), rig_.operands(), mode_);
   if (!chosen) return tl::unexpected(rig_.failure(chosen.error()));
   baseline_.emplace(std::move(*chosen));
@@ -102,7 +102,7 @@ Result<void> Contest::time() {
   Rounds rounds(subjects_.size(),
                 {static_cast<std::size_t>(std::max(request_.rounds, 1)),
                  static_cast<std::size_t>(std::max({request_.most_rounds, request_.rounds, 1})),
-                 request_.sustain_s, launches, kWarmUpS});
+                 request_.sustain_s, launches, rig_.lacking_warmth_s()});
   std::vector<std::size_t> launched(subjects_.size(), 0);
   const ClockState before = rig_.clocks();
   const Rig::Clock::time_point start = Rig::Clock::now();

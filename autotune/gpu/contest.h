@@ -19,6 +19,10 @@ class Contest {
 
   // On operands that are prepared. The failure of all, where nothing can be timed.
   Result<worker::CompareReply> run();
+  // The first of those that were timed.
+  std::optional<Subject> first() const {
+    return subjects_.empty() ? std::nullopt : std::optional(subjects_.front());
+  }
 
  private:
   std::vector<std::optional<Failure>> reserve_workspace();

@@ -1,7 +1,9 @@
 #include "autotune/gpu/measurer.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -14,6 +16,8 @@ namespace autotune::gpu {
 namespace {
 
 constexpr std::chrono::milliseconds kCoolDown{300};
+// Behind a request, the GPU is kept warm for so long.
+constexpr std::chrono::seconds kKeepsWarm{1};
 
 StopRule rule_of(const worker::MeasureOptions& options) {
   StopRule rule;
@@ -35,11 +39,24 @@ struct Timed {
 
 struct Measurer::Impl {
   std::unique_ptr<Rig> rig;
+  std::optional<Subject> keeper;  // on the operands that there are
+  Rig::Clock::time_point answered{};
 
+  Result<void> warm_up(const Subject& subject);
   Result<Timed> time(const Subject& subject, const StopRule& rule, const Subject* reference);
   Result<Timed> measure(const worker::MeasureRequest& request);
   Result<worker::CompareReply> compare(const worker::CompareRequest& request);
 };
+
+// Until the clocks are those of a GPU that stays busy, where launches are long.
+Result<void> Measurer::Impl::warm_up(const Subject& subject) {
+  while (rig->lacking_warmth_s() > 0) {
+    const auto times = rig->sample(std::array<Turn, 1>{{{&subject}}});
+    if (!times) return tl::unexpected(times.error());
+    if (times->front() * subject.runs < kLongUs) break;
+  }
+  return {};
+}
 
 // Samples until the rule is content, the operands' places in turn, each batch between two samples
 // of the reference, which always is at one place: it is to tell of clocks alone. A throttled round
@@ -107,8 +124,11 @@ Result<Timed> Measurer::Impl::measure(const worker::MeasureRequest& request) {
     if (!ready) return tl::unexpected(ready.error());
     reference.emplace(std::move(*ready));
   }
+  const Subject& known = reference ? *reference : *timed;
+  if (auto warm = warm_up(known); !warm) return tl::unexpected(warm.error());
   auto figures = time(*timed, rule_of(options), reference ? &*reference : nullptr);
   if (!figures) return figures;
+  keeper = known;
   figures->measurement.result_error = result->error;
   figures->measurement.max_error_ratio = result->max_ratio;
   return figures;
@@ -118,7 +138,10 @@ Result<worker::CompareReply> Measurer::Impl::compare(const worker::CompareReques
   if (auto ready = rig->prepare_operands(request.problem, request.options.seed); !ready) {
     return tl::unexpected(ready.error());
   }
-  return Contest(*rig, request).run();
+  Contest contest(*rig, request);
+  auto reply = contest.run();
+  keeper = contest.first();
+  return reply;
 }
 
 Measurer::Measurer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -135,9 +158,17 @@ Expected<Measurer> Measurer::create(int device_index) {
 const DetectedGpu& Measurer::gpu() const { return impl_->rig->bench().gpu(); }
 bool Measurer::lost() const { return impl_->rig->bench().lost(); }
 
+bool Measurer::keep_warm() {
+  const bool warm = impl_->keeper && impl_->rig->lacking_warmth_s() == 0;
+  if (!warm || Rig::Clock::now() - impl_->answered > kKeepsWarm) return false;
+  return impl_->rig->sample(std::array<Turn, 1>{{{&*impl_->keeper}}}).has_value();
+}
+
 worker::MeasureReply Measurer::measure(const worker::MeasureRequest& request) {
   worker::MeasureReply reply;
+  impl_->keeper.reset();
   auto timed = impl_->measure(request);
+  impl_->answered = Rig::Clock::now();
   if (timed) {
     reply.measurement = timed->measurement;
     reply.reference_us = timed->reference_us;
@@ -152,7 +183,9 @@ worker::MeasureReply Measurer::measure(const worker::MeasureRequest& request) {
 
 worker::CompareReply Measurer::compare(const worker::CompareRequest& request) {
   worker::CompareReply reply;
+  impl_->keeper.reset();
   auto compared = impl_->compare(request);
+  impl_->answered = Rig::Clock::now();
   if (compared) {
     reply = std::move(*compared);
   } else {

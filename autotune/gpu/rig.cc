@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kKeptKernels = 48;
 // A GPU that idles lowers its clock, and takes some milliseconds of work to raise it again.
 constexpr std::chrono::milliseconds kIdle{20};
-constexpr std::chrono::milliseconds kWarmUp{25};
+constexpr std::chrono::milliseconds kWakeUp{25};
 
 tl::unexpected<Failure> refuse(std::string log) {
   return tl::unexpected(Failure{Outcome::launch_failed, std::nullopt, std::move(log)});
@@ -164,10 +164,10 @@ Result<Subject> Rig::in_mode(Subject subject, TimingMode mode) {
   return std::move(*hot);
 }
 
-Result<void> Rig::warm_up() {
+Result<void> Rig::wake_up() {
   const Clock::time_point start = Clock::now();
   if (start - last_busy_ < kIdle) return {};
-  while (Clock::now() - start < kWarmUp) {
+  while (Clock::now() - start < kWakeUp) {
     Expected<void> state;
     for (int i = 0; i < 16 && state; ++i) state = bench_.flush();
     if (state) state = bench_.synchronize();
@@ -177,10 +177,15 @@ Result<void> Rig::warm_up() {
 }
 
 Result<std::vector<double>> Rig::sample(std::span<const Turn> order) {
-  if (auto warm = warm_up(); !warm) return tl::unexpected(warm.error());
+  if (auto awake = wake_up(); !awake) return tl::unexpected(awake.error());
+  const Clock::time_point start = Clock::now();
   auto times = timer_->sample(order);
   if (!times) return tl::unexpected(failure(times.error()));
   last_busy_ = Clock::now();
+  double us = 0;
+  for (std::size_t i = 0; i < times->size(); ++i) us += (*times)[i] * order[i].subject->runs;
+  warmth_.note(start, last_busy_,
+               us / static_cast<double>(std::max<std::size_t>(1, times->size())));
   return std::move(*times);
 }
 

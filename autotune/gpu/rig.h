@@ -15,6 +15,7 @@
 #include "autotune/gpu/nvml.h"
 #include "autotune/gpu/operands.h"
 #include "autotune/gpu/timer.h"
+#include "autotune/gpu/warmth.h"
 #include "autotune/gpu/workbench.h"
 #include "autotune/worker/messages.h"
 
@@ -35,7 +36,7 @@ void summarise(std::span<const double> samples, Measurement& out);
 // Its methods may be called once prepare_operands() did well.
 class Rig {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = Warmth::Clock;
 
   static Expected<std::unique_ptr<Rig>> create(int device_index);
 
@@ -60,7 +61,9 @@ class Rig {
   Result<Subject> in_mode(Subject subject, TimingMode mode);
   // As Timer has it, on a GPU that is awake.
   Result<std::vector<double>> sample(std::span<const Turn> order);
-  Result<void> warm_up();
+  Result<void> wake_up();
+  // Of what sample() launched.
+  double lacking_warmth_s() const { return warmth_.lacking_s(Clock::now()); }
 
  private:
   struct KeptKernel {
@@ -80,6 +83,7 @@ class Rig {
   std::optional<Operands> operands_;
   std::list<KeptKernel> kernels_;  // most recently used first
   Clock::time_point last_busy_{};
+  Warmth warmth_;
 };
 
 }  // namespace autotune::gpu

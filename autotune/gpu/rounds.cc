@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autotune/gpu/warmth.h"
+
 namespace autotune::gpu {
 namespace {
 
@@ -10,9 +12,6 @@ namespace {
 constexpr double kCertain = 0.003;
 // Kernel time per side after which a comparison takes no more than it must.
 constexpr double kMostUs = 500'000;
-// Launches, or as many without a pause as a sample is the mean of, that are no shorter can hold a
-// GPU at its power limit, where ratios may be others (kernels/gemm/NOTES.md, Whose clock it is).
-constexpr double kLongUs = 50;
 // Of a sustained comparison, in which the GPU warms up.
 constexpr double kWarmUpShare = 0.25;
 

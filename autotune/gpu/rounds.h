@@ -12,10 +12,6 @@
 
 namespace autotune::gpu {
 
-// A GPU that has idled is held back by its power limit after 0.075 to 0.15 s of large products (one
-// NVIDIA H200: 8192^3 in bf16 1380 us before and 1600 after).
-inline constexpr double kWarmUpS = 0.25;
-
 struct RoundRule {
   std::size_t least = 30;
   std::size_t most = 30;  // where `least` leave a ratio uncertain and took less than kMostUs

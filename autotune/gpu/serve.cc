@@ -15,12 +15,15 @@ constexpr int kRefused = 4;
 
 worker::Hello refusal(const Error& error) { return {false, {}, error.code, error.message}; }
 
-// Reads messages and hands them to `answer` until it returns an exit code (>= 0) or they end.
-template <class Answer>
-int serve(int fd, const worker::Hello& hello, Answer answer) {
+// Reads messages and hands them to `answer` until it returns an exit code (>= 0) or they end. While
+// none is there, `idle` is called until it returns false.
+template <class Answer, class Idle>
+int serve(int fd, const worker::Hello& hello, Answer answer, Idle idle) {
   if (!worker::write_message(fd, worker::encode(hello))) return kBroken;
   if (!hello.ok) return kRefused;
   while (true) {
+    while (!worker::readable(fd) && idle()) {
+    }
     auto message = worker::read_message(fd);
     if (!message) return worker::closed(message.error()) ? kDone : kBroken;
     if (const int code = answer(*message); code >= 0) return code;
@@ -54,13 +57,14 @@ int serve_compile(int fd) {
   } else {
     hello = refusal(compiler.error());
   }
-  return serve(fd, hello, [fd](const std::string& message) {
+  const auto answer = [fd](const std::string& message) {
     const auto request = worker::decode_compile_request(message);
     if (!request) return kBroken;
     auto reply = compile(*request);
     if (!reply) return kRefused;
     return worker::write_message(fd, worker::encode(*reply)) ? kGoOn : kBroken;
-  });
+  };
+  return serve(fd, hello, answer, [] { return false; });
 }
 
 int serve_measure(int fd, int device_index) {
@@ -71,7 +75,7 @@ int serve_measure(int fd, int device_index) {
   } else {
     hello = refusal(measurer.error());
   }
-  return serve(fd, hello, [&](const std::string& message) {
+  const auto answer = [&](const std::string& message) {
     std::string reply;
     if (const auto measure = worker::decode_measure_request(message)) {
       reply = worker::encode(measurer->measure(*measure));
@@ -83,7 +87,8 @@ int serve_measure(int fd, int device_index) {
     if (!worker::write_message(fd, reply)) return kBroken;
     // A poisoned context answers nothing any more: the tuner starts a fresh process.
     return measurer->lost() ? kBroken : kGoOn;
-  });
+  };
+  return serve(fd, hello, answer, [&] { return measurer->keep_warm(); });
 }
 
 }  // namespace autotune::gpu

@@ -1,6 +1,7 @@
 #include "autotune/worker/channel.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -67,6 +68,11 @@ Expected<void> send_all(int fd, std::string_view bytes) {
 
 bool closed(const Error& error) {
   return error.code == ErrorCode::cancelled && error.message == kClosed;
+}
+
+bool readable(int fd) {
+  pollfd asked{fd, POLLIN, 0};
+  return poll(&asked, 1, 0) > 0;
 }
 
 Expected<std::string> read_message(int fd) {

@@ -22,6 +22,8 @@ inline constexpr std::size_t kMaxMessageBytes = std::size_t{256} << 20;
 // bound, a failing socket) is ErrorCode::failed.
 Expected<std::string> read_message(int fd);
 bool closed(const Error& error);
+// Whether something can be read at once: bytes, or that the other side closed.
+bool readable(int fd);
 
 // Blocks until all of it is handed over.
 Expected<void> write_message(int fd, std::string_view message);

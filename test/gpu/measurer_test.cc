@@ -1,6 +1,7 @@
 // The measurer's answers: right and timed, wrong, refused; and the comparison with cuBLAS.
 #include "autotune/gpu/measurer.h"
 
+#include <chrono>
 #include <string>
 
 #include "test/gpu/default_config.h"
@@ -36,6 +37,26 @@ TEST_CASE("a right config is timed until its median is known, and raced when beh
   INFO(hot.log);
   REQUIRE(hot.outcome == Outcome::ok);
   CHECK(hot.measurement.median_us < reply.measurement.median_us * 1.05);
+}
+
+TEST_CASE("between requests about long launches the GPU is kept warm, else it rests") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  const DeviceSpec& device = measurer->gpu().spec;
+  const auto warm_after = [&](std::int64_t size) {
+    const auto request =
+        test::default_request(gemm(size, size, size, DType::bf16, Layout::tn), device);
+    const auto reply = measurer->measure(request);
+    INFO(reply.log);
+    REQUIRE(reply.outcome == Outcome::ok);
+    return measurer->keep_warm();
+  };
+  CHECK_FALSE(warm_after(256));
+  CHECK(warm_after(4096));
+  const auto start = std::chrono::steady_clock::now();
+  while (measurer->keep_warm()) {
+  }
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
 }
 
 TEST_CASE("alpha, beta and padded rows") {

@@ -47,6 +47,17 @@ TEST_CASE("messages arrive whole and in order") {
   CHECK(closed(end.error()));
 }
 
+TEST_CASE("what can be read at once is told without waiting") {
+  Pair pair;
+  CHECK_FALSE(readable(pair.ends[1]));
+  REQUIRE(write_message(pair.ends[0], "a"));
+  CHECK(readable(pair.ends[1]));
+  CHECK(read_message(pair.ends[1]) == "a");
+  CHECK_FALSE(readable(pair.ends[1]));
+  pair.shut(0);
+  CHECK(readable(pair.ends[1]));  // the end
+}
+
 TEST_CASE("an end inside a message is not a clean end") {
   for (const std::string_view part :
        {std::string_view("\x05\x00", 2), std::string_view("\x05\x00\x00\x00pa", 6)}) {
