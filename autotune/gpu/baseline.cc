@@ -3,44 +3,18 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "autotune/gpu/cublas_product.h"
-#include "autotune/gpu/rounds.h"
-#include "autotune/gpu/statistics.h"
-#include "autotune/gpu/warmth.h"
+#include "autotune/gpu/fastest.h"
 #include "kernels/stages.h"
 
 namespace autotune::gpu {
 namespace {
-
-// Ways that took more than kFar times as long as the fastest in one launch are out of it. The
-// others take turns, on a GPU that is warm where launches are long, for the clock falls under load,
-// and whoever came first would win: of cuBLAS's kernels for 8192^3, level on a GPU that has idled,
-// one is 3 % ahead on a warm one. First kProbes rounds of all; then, of those that are not further
-// behind than kClose, rounds that take kTurnsUs in all, within bounds.
-constexpr double kFar = 3;
-constexpr std::size_t kProbes = 5;
-constexpr double kClose = 1.08;
-// Behind those turns: level with the fastest, `most` at most. Among launches of kLongChoiceUs the
-// order changes most with the clock.
-struct Level {
-  double within;
-  std::size_t most;
-};
-constexpr Level kLevel{1.02, 4};
-constexpr Level kLevelOfLong{1.05, 8};
-constexpr double kLongChoiceUs = 300;
-constexpr double kTurnsUs = 150'000;
-constexpr int kLeastRounds = 6;
-constexpr int kMostRounds = 24;
 
 // A way to compute the problem, or its first stage, by products of one shape, one after the other.
 struct Form {
@@ -59,84 +33,20 @@ struct Candidate {
   Correctness result;
 };
 
-struct Fastest {
-  std::vector<std::size_t> level;  // their places, the fastest first
-  std::size_t timed = 0;           // those that could be timed
-};
-
-// Times some of the subjects in turns, the operands' places in turn as well: their medians.
-Expected<std::vector<double>> in_turns(Timer& timer, const std::vector<Subject>& subjects,
-                                       const std::vector<std::size_t>& some, std::size_t count,
-                                       std::size_t places, double warm_up_s) {
-  using Clock = std::chrono::steady_clock;
-  std::vector<std::size_t> launched(some.size(), 0);
-  int launches = 1;
-  for (const std::size_t i : some) launches = std::max(launches, subjects[i].runs);
-  Rounds rounds(some.size(), {count, count, 0, launches, warm_up_s});
-  const Clock::time_point start = Clock::now();
-  while (true) {
-    const std::vector<std::size_t> turn = rounds.next(Timer::kMostAtOnce, Clock::now() - start);
-    if (turn.empty()) break;
-    const auto taken =
-        take_samples(rounds, turn, Timer::kMostAtOnce, [&](std::span<const std::size_t> now) {
-          std::vector<Turn> order;
-          for (const std::size_t i : now) {
-            order.push_back({&subjects[some[i]], launched[i]++ % places});
-          }
-          return timer.sample(order);
-        });
-    if (!taken) return tl::unexpected(taken.error());
-  }
-  std::vector<double> medians;
-  for (std::size_t i = 0; i < some.size(); ++i) medians.push_back(median(rounds.samples(i)));
-  return medians;
-}
-
-// A way that does not run is passed over. Only a lost GPU is an error.
+// The operands' places in turn.
 Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
                              const std::vector<Subject>& subjects, std::size_t places) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  std::vector<double> us(subjects.size(), kNever);
-  Fastest fastest;
-  for (std::size_t i = 0; i < subjects.size(); ++i) {
-    const std::array<Turn, 1> once{{{&subjects[i], 0}}};
-    const auto time = timer.sample(once);
-    if (!time && bench.lost()) return tl::unexpected(time.error());
-    if (!time) continue;
-    us[i] = time->front();
-    fastest.level.push_back(i);
-  }
-  fastest.timed = fastest.level.size();
-  if (fastest.level.empty()) return fastest;
-  // Leaves those that are within so many times the fastest's time, the fastest first; the time of a
-  // round of them.
-  const auto leave = [&](double within) {
-    std::stable_sort(fastest.level.begin(), fastest.level.end(),
-                     [&us](std::size_t a, std::size_t b) { return us[a] < us[b]; });
-    while (us[fastest.level.back()] > us[fastest.level.front()] * within) fastest.level.pop_back();
-    return std::accumulate(fastest.level.begin(), fastest.level.end(), 0.0,
-                           [&us](double sum, std::size_t i) { return sum + us[i]; });
+  std::vector<std::size_t> launched(subjects.size(), 0);
+  Ways ways;
+  ways.count = subjects.size();
+  for (const Subject& subject : subjects) ways.runs = std::max(ways.runs, subject.runs);
+  ways.sample = [&](std::span<const std::size_t> some) {
+    std::vector<Turn> order;
+    for (const std::size_t i : some) order.push_back({&subjects[i], launched[i]++ % places});
+    return timer.sample(order);
   };
-  // Turns that a way spoils are left out: what is known then decides.
-  const auto take_turns = [&](std::size_t rounds, double warm_up_s) -> Expected<void> {
-    if (fastest.level.size() < 2) return {};
-    const auto medians = in_turns(timer, subjects, fastest.level, rounds, places, warm_up_s);
-    if (!medians)
-      return bench.lost() ? Expected<void>(tl::unexpected(medians.error())) : Expected<void>{};
-    for (std::size_t i = 0; i < medians->size(); ++i) us[fastest.level[i]] = (*medians)[i];
-    return {};
-  };
-  leave(kFar);
-  auto state = take_turns(kProbes, kWarmUpS);
-  if (!state) return tl::unexpected(state.error());
-  const double round_us = leave(kClose);
-  const int rounds = std::clamp(static_cast<int>(kTurnsUs / round_us), kLeastRounds, kMostRounds);
-  state = take_turns(static_cast<std::size_t>(rounds), 0);  // the GPU is warm
-  if (!state) return tl::unexpected(state.error());
-  const Level level = us[fastest.level.front()] > kLongChoiceUs ? kLevelOfLong : kLevel;
-  leave(level.within);
-  fastest.level.resize(std::min(fastest.level.size(), level.most));
-  return fastest;
+  ways.lost = [&] { return bench.lost(); };
+  return choose_fastest(ways);
 }
 
 }  // namespace
