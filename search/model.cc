@@ -9,7 +9,6 @@
 #include <initializer_list>
 
 #include "search/occupancy.h"
-#include "search/tile_walk.h"
 
 namespace autotune::search {
 namespace {
@@ -19,7 +18,6 @@ using namespace model_parts;
 constexpr double kSmemBytesPerInstruction = 512;  // 16 bytes per lane
 constexpr double kIssuesPerClock = 4;             // one per sub-partition
 constexpr double kUnknownTflops = 1;              // where a device file knows no rate at all
-constexpr double kPair = 2;                       // blocks
 // More bytes from DRAM never take less time but for what rounding does to the last digits.
 constexpr double kRounding = 1 - 1e-12;
 
@@ -111,64 +109,6 @@ Waves waves_of(const Work& work, const Resources& resources, const DeviceSpec& d
   return waves;
 }
 
-// Tiles of blocks as tiles of clusters, which are what a launch walks over.
-double in_clusters(std::int64_t tiles, int blocks) {
-  return static_cast<double>(std::max<std::int64_t>(1, tiles / blocks));
-}
-
-// Parts of k.
-double side_by_side(const Work& work) {
-  return static_cast<double>(std::max<std::int64_t>(1, work.neighbours_k));
-}
-
-// Blocks of one GPC at once, with one on each SM; 0: nobody knows. They fill one GPC after the
-// other, but clusters go round the GPCs by turns.
-double blocks_on_a_gpc(const DeviceSpec& device, const Resources& resources) {
-  if (device.gpc_sms <= 0 || resources.cluster <= 1) return device.gpc_sms;
-  const double gpcs = std::max(1.0, std::round(double(device.sm_count) / device.gpc_sms));
-  const double clusters = std::ceil(static_cast<double>(resources.grid) / resources.cluster);
-  return std::min<double>(device.gpc_sms, resources.cluster * std::ceil(clusters / gpcs));
-}
-
-Traffic traffic_of(const Work& work, const DeviceSpec& device, const Machine& machine,
-                   const Waves& waves, double on_a_gpc, TimingMode mode) {
-  const double operands = work.a_bytes + work.b_bytes;
-  const double pieces = work.a_bytes / std::max(1.0, work.a_piece_bytes) +
-                        work.b_bytes / std::max(1.0, work.b_piece_bytes);
-  const double cache = device.model.l2_share * static_cast<double>(device.l2_bytes);
-  const double tiles_m = in_clusters(work.tiles_m, work.cluster_m);
-  const double tiles_n = in_clusters(work.tiles_n, work.cluster_n);
-  const double tiles = tiles_m * tiles_n;
-  const double split = static_cast<double>(std::max<std::int64_t>(1, work.split_k));
-  const double cluster = static_cast<double>(work.cluster_m) * work.cluster_n;
-  const double at_once = std::clamp(waves.resident * machine.sms / (split * cluster), 1.0, tiles);
-  return {mode == TimingMode::hot && operands + work.c_bytes <= cache,
-          work.a_bytes,
-          work.b_bytes,
-          work.c_bytes,
-          tiles_m,
-          tiles_n,
-          at_once,
-          tiles / at_once,
-          1 - std::min(1.0, cache / std::max(1.0, operands)),
-          1 + pieces * device.model.piece_bytes / std::max(1.0, operands),
-          on_a_gpc * waves.resident / (cluster * side_by_side(work))};
-}
-
-// bytes_per_clock 0: nobody knows.
-SharedWay way_of(const Work& work, double sms, double bytes_per_clock) {
-  const double parts = side_by_side(work);
-  const double blocks = work.cluster_m * work.cluster_n * parts;
-  return {in_clusters(work.tiles_m, work.cluster_m),
-          in_clusters(work.tiles_n, work.cluster_n),
-          std::max(1.0, sms / blocks),
-          std::min(1.0, sms / blocks),
-          work.a_bytes_per_k_tile * work.cluster_m,
-          work.b_bytes_per_k_tile * work.cluster_n,
-          parts,
-          bytes_per_clock};
-}
-
 Step step_of(const Work& work, const Resources& resources, const Machine& machine,
              const ModelCoefficients& model, const Style& style) {
   // What does not fit in registers is stored and read once per k tile, and products wait for it.
@@ -231,55 +171,15 @@ double reduction_clocks(const Work& work, const Problem& problem, const ModelCoe
 
 }  // namespace
 
-// Tiles that run at the same time share rows of A and columns of B, so the order of the tiles
-// decides how often an operand that does not stay in L2 is read again.
-double model_parts::Traffic::in_order(TileOrder order) const {
-  if (stays) return 0;
-  const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
-  const double operands = a_bytes + b_bytes;
-  const double without_cache = rounds * (a_bytes * in_m / tiles_m + b_bytes * in_n / tiles_n);
-  return (operands + std::max(0.0, without_cache - operands) * missed) * piece_factor + c_bytes;
-}
-
-// What the SMs of a side ask for comes to its half of the L2 once, from the other half if it lies
-// there, as half of everything does.
-double model_parts::Traffic::between_sides(TileOrder order) const {
-  if (stays || of_a_gpc <= 0) return 0;
-  const double window = std::clamp(of_a_gpc, 1.0, at_once);
-  const auto [all_m, all_n] = walked(order, tiles_m, tiles_n, at_once);
-  const auto [near_m, near_n] = walked(order, tiles_m, tiles_n, window);
-  const auto crossing = [&](double bytes, double tiles, double all, double near) {
-    const double again = std::max(0.0, rounds * all / tiles - 1) * missed;
-    const double gpcs = std::max(1.0, at_once / window * near / all);  // that ask for each byte
-    return bytes * (1 + again) * (1 - std::exp2(-gpcs));
-  };
-  return crossing(a_bytes, tiles_m, all_m, near_m) + crossing(b_bytes, tiles_n, all_n, near_n) +
-         c_bytes / 2;
-}
-
-double model_parts::SharedWay::in_order(TileOrder order) const {
-  if (bytes_per_clock <= 0) return 0;
-  const auto [in_m, in_n] = walked(order, tiles_m, tiles_n, at_once);
-  return here * parts * (in_m * a_bytes + in_n * b_bytes) / bytes_per_clock;
-}
-
-double model_parts::SharedWay::least() const {
-  if (bytes_per_clock <= 0) return 0;
-  const double tiles = std::min(at_once, tiles_m * tiles_n);  // rows x columns at least
-  return here * parts * 2 * std::sqrt(tiles * a_bytes * b_bytes) / bytes_per_clock;
-}
-
 CodeModel::CodeModel(const Work& work, const Problem& problem, const DeviceSpec& device,
-                     const Resources& resources, int max_sms) {
+                     const Resources& resources, int max_sms)
+    : machine_(machine_of(device, problem.dtype, work, style_of(work, device.model),
+                          resources.cluster, max_sms)),
+      waves_(waves_of(work, resources, device, machine_)),
+      memory_(work, device, resources, machine_.sms, waves_.resident, problem.mode) {
   const ModelCoefficients& model = device.model;
   const Style style = style_of(work, model);
-  machine_ = machine_of(device, problem.dtype, work, style, resources.cluster, max_sms);
-  waves_ = waves_of(work, resources, device, machine_);
-  const double on_a_gpc = blocks_on_a_gpc(device, resources);
-  traffic_ = traffic_of(work, device, machine_, waves_, on_a_gpc, problem.mode);
   sides_bytes_per_clock_ = model.sides_bytes_per_clock;
-  gpc_ = way_of(work, on_a_gpc, on_a_gpc > 0 ? model.gpc_bytes_per_clock : 0);
-  pair_ = way_of(work, kPair, model.pair_bytes_per_clock);
   step_ = step_of(work, resources, machine_, model, style);
   const int parts = device.limits.sub_partitions;
   full_ = residents_of(waves_.resident, step_, work, style, parts);
@@ -366,13 +266,8 @@ double CodeModel::total_us(const Shared& shared) const {
   return launch_us_ + pack_us_ + fill_us_ + main_loop_us(shared) + epilogue_us_ + reduction_us_;
 }
 
-CodeModel::Shared CodeModel::shared_in(TileOrder order) const {
-  return {traffic_.in_order(order), traffic_.between_sides(order), gpc_.in_order(order),
-          pair_.in_order(order)};
-}
-
 double CodeModel::us(TileOrder order) {
-  const Shared shared = shared_in(order);
+  const Shared shared = memory_.in_order(order);
   if (shared != last_) {  // else the order changes nothing, which is common
     last_ = shared;
     us_ = total_us(shared);
@@ -380,12 +275,10 @@ double CodeModel::us(TileOrder order) {
   return us_;
 }
 
-double CodeModel::least_us() const {
-  return total_us({traffic_.least(), 0, gpc_.least(), pair_.least()}) * kRounding;
-}
+double CodeModel::least_us() const { return total_us(memory_.least()) * kRounding; }
 
 std::vector<TimeTerm> CodeModel::terms(TileOrder order) const {
-  const Shared shared = shared_in(order);
+  const Shared shared = memory_.in_order(order);
   const double dram = shared.dram;
   const double per_us = machine_.clocks_per_us;
   const double together = waves_.full > 0 ? waves_.resident : waves_.tail;

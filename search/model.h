@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "search/model_memory.h"
 
 namespace autotune::search {
 
@@ -31,41 +32,6 @@ struct Waves {
   double tail;      // blocks on the fullest SM of the last wave, 0 where there is none
   double k_steps;   // k tiles of one block
   double count() const { return full + (tail > 0 ? 1 : 0); }
-};
-
-// What decides how many bytes cross DRAM.
-struct Traffic {
-  bool stays;  // nothing does: L2 holds it from the run before
-  double a_bytes;
-  double b_bytes;
-  double c_bytes;
-  double tiles_m;  // of clusters
-  double tiles_n;
-  double at_once;  // of these, that run at the same time
-  double rounds;
-  double missed;        // the share of A and B that L2 does not keep
-  double piece_factor;  // DRAM time of a byte of A or B in that of one of C: they come in pieces
-  double of_a_gpc;      // of the clusters at once; 0: nobody knows
-  // Bytes, those in pieces as many as could have come meanwhile.
-  double least() const { return stays ? 0 : (a_bytes + b_bytes) * piece_factor + c_bytes; }
-  double in_order(TileOrder order) const;
-  // Bytes that go from one side of the L2 to the other, to which half of the GPCs belong.
-  double between_sides(TileOrder order) const;
-};
-
-// SMs that share a way to the L2. What several of them ask for at the same time comes by it once.
-struct SharedWay {
-  double tiles_m;  // of clusters
-  double tiles_n;
-  double at_once;  // of these, with one block on each SM
-  double here;     // the share of a cluster whose blocks are on these SMs
-  double a_bytes;  // of one's A and B, per k tile
-  double b_bytes;
-  double parts;  // of k that lie side by side, and have none of it in common
-  double bytes_per_clock;
-  // Clocks for one k tile of a block on each SM.
-  double in_order(TileOrder order) const;
-  double least() const;  // no order takes less
 };
 
 // Clocks that one k tile of one block keeps each unit of its SM busy.
@@ -103,16 +69,8 @@ class CodeModel {
   std::vector<TimeTerm> terms(TileOrder order) const;
 
  private:
-  // What the order of the tiles decides.
-  struct Shared {
-    double dram;   // as Traffic says
-    double sides;  // the same
-    double gpc;    // clocks for one k tile of a block on each SM
-    double pair;   // the same of two blocks that follow each other
-    friend bool operator==(const Shared&, const Shared&) = default;
-  };
+  using Shared = MemoryModel::Shared;
 
-  Shared shared_in(TileOrder order) const;
   double total_us(const Shared& shared) const;
   double main_loop_us(const Shared& shared) const;
   double clocks_beyond_sms(const Shared& shared) const;
@@ -120,9 +78,7 @@ class CodeModel {
 
   model_parts::Machine machine_;
   model_parts::Waves waves_;
-  model_parts::Traffic traffic_;
-  model_parts::SharedWay gpc_;
-  model_parts::SharedWay pair_;
+  MemoryModel memory_;
   model_parts::Step step_;
   model_parts::Residents full_;
   model_parts::Residents tail_;
