@@ -39,9 +39,15 @@ struct Timed {
 
 struct Measurer::Impl {
   std::unique_ptr<Rig> rig;
-  std::optional<Subject> keeper;  // on the operands that there are
+  // On the operands that there are, and what a launch of it takes; 0: not known yet.
+  std::optional<Subject> keeper;
+  double keeper_us = 0;
   Rig::Clock::time_point answered{};
 
+  void let_go() {  // of what the next request may move
+    keeper.reset();
+    keeper_us = 0;
+  }
   Result<void> warm_up(const Subject& subject);
   Result<Timed> time(const Subject& subject, const StopRule& rule, const Subject* reference);
   Result<Timed> measure(const worker::MeasureRequest& request);
@@ -161,12 +167,18 @@ bool Measurer::lost() const { return impl_->rig->bench().lost(); }
 bool Measurer::keep_warm() {
   const bool warm = impl_->keeper && impl_->rig->lacking_warmth_s() == 0;
   if (!warm || Rig::Clock::now() - impl_->answered > kKeepsWarm) return false;
-  return impl_->rig->sample(std::array<Turn, 1>{{{&*impl_->keeper}}}).has_value();
+  if (impl_->keeper_us > 0) {
+    return impl_->rig->keep_busy(*impl_->keeper, impl_->keeper_us).has_value();
+  }
+  const auto times = impl_->rig->sample(std::array<Turn, 1>{{{&*impl_->keeper}}});
+  if (!times) return false;
+  impl_->keeper_us = times->front();
+  return impl_->keeper_us > 0;
 }
 
 worker::MeasureReply Measurer::measure(const worker::MeasureRequest& request) {
   worker::MeasureReply reply;
-  impl_->keeper.reset();
+  impl_->let_go();
   auto timed = impl_->measure(request);
   impl_->answered = Rig::Clock::now();
   if (timed) {
@@ -183,7 +195,7 @@ worker::MeasureReply Measurer::measure(const worker::MeasureRequest& request) {
 
 worker::CompareReply Measurer::compare(const worker::CompareRequest& request) {
   worker::CompareReply reply;
-  impl_->keeper.reset();
+  impl_->let_go();
   auto compared = impl_->compare(request);
   impl_->answered = Rig::Clock::now();
   if (compared) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "autotune/gpu/statistics.h"
@@ -15,6 +16,8 @@ constexpr std::size_t kKeptKernels = 48;
 // A GPU that idles lowers its clock, and takes some milliseconds of work to raise it again.
 constexpr std::chrono::milliseconds kIdle{20};
 constexpr std::chrono::milliseconds kWakeUp{25};
+// A request waits for no longer than launches that keep the GPU busy, or for one.
+constexpr double kBusyUs = 4000;
 
 tl::unexpected<Failure> refuse(std::string log) {
   return tl::unexpected(Failure{Outcome::launch_failed, std::nullopt, std::move(log)});
@@ -187,6 +190,23 @@ Result<std::vector<double>> Rig::sample(std::span<const Turn> order) {
   warmth_.note(start, last_busy_,
                us / static_cast<double>(std::max<std::size_t>(1, times->size())));
   return std::move(*times);
+}
+
+Result<void> Rig::keep_busy(const Subject& subject, double us) {
+  const int launches = std::max(1, static_cast<int>(kBusyUs / us));
+  const Clock::time_point start = Clock::now();
+  Expected<void> state;
+  for (int i = 0; i < launches && state; ++i) {
+    if (subject.before) state = subject.before(bench_.stream(), 0);
+    if (state) state = subject.launch(bench_.stream(), 0);
+  }
+  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(launches * us));
+  auto finished = bench_.synchronize();
+  if (state) state = finished;
+  if (!state) return tl::unexpected(failure(state.error()));
+  last_busy_ = Clock::now();
+  warmth_.note(start, last_busy_, launches * us);  // without a pause
+  return {};
 }
 
 }  // namespace autotune::gpu

@@ -62,6 +62,9 @@ class Rig {
   // As Timer has it, on a GPU that is awake.
   Result<std::vector<double>> sample(std::span<const Turn> order);
   Result<void> wake_up();
+  // Some milliseconds of launches at the first place that take `us` each, waited for in sleep: the
+  // compilers need the processor.
+  Result<void> keep_busy(const Subject& subject, double us);
   // Of what sample() launched.
   double lacking_warmth_s() const { return warmth_.lacking_s(Clock::now()); }
 
