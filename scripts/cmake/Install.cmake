@@ -31,7 +31,7 @@ foreach(header
     cache/store.h kernels/config.h kernels/device_source.h kernels/device_spec.h kernels/kernel.h
     kernels/model_coefficients.h kernels/problem.h
     kernels/resources.h kernels/trial.h kernels/verdict.h search/check.h search/model.h
-    search/plan.h search/space.h)
+    search/model_memory.h search/plan.h search/space.h)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${tuner_headers}/${folder})
 endforeach()
