@@ -34,7 +34,7 @@ struct Candidate {
 };
 
 // The operands' places in turn.
-Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
+Expected<Fastest> fastest_of(const Workbench& bench, const Baseline::Sampler& sample,
                              const std::vector<Subject>& subjects, std::size_t places) {
   std::vector<std::size_t> launched(subjects.size(), 0);
   Ways ways;
@@ -43,7 +43,7 @@ Expected<Fastest> fastest_of(const Workbench& bench, Timer& timer,
   ways.sample = [&](std::span<const std::size_t> some) {
     std::vector<Turn> order;
     for (const std::size_t i : some) order.push_back({&subjects[i], launched[i]++ % places});
-    return timer.sample(order);
+    return sample(order);
   };
   ways.lost = [&] { return bench.lost(); };
   return choose_fastest(ways);
@@ -73,7 +73,7 @@ struct Baseline::Impl {
   Expected<void> add_form(const Problem& product, std::vector<DevicePointers> launches,
                           const char* behind);
   Expected<void> add_gated_forms(const Problem& gate, const DevicePointers& at);
-  Expected<void> add_mlp(Timer& timer, const DevicePointers& at);
+  Expected<void> add_mlp(const Sampler& sample, const DevicePointers& at);
   Expected<void> run(const Candidate& candidate, void* stream, std::size_t place) const;
   Expected<void> add_candidate(Timer& timer, Candidate candidate);
 };
@@ -121,7 +121,7 @@ Expected<void> Baseline::Impl::add_gated_forms(const Problem& problem, const Dev
 }
 
 // Both products into an intermediate, and from there the fastest product down, found by itself.
-Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
+Expected<void> Baseline::Impl::add_mlp(const Sampler& sample, const DevicePointers& at) {
   const Problem first = stage_of(problem, 0);
   const Problem second = stage_of(problem, 1);
   const std::int64_t bytes = first.m * first.ldc * storage_bytes(first.out_dtype);
@@ -157,7 +157,7 @@ Expected<void> Baseline::Impl::add_mlp(Timer& timer, const DevicePointers& at) {
       return alive;
     }
   }
-  const auto fastest = fastest_of(bench, timer, ways, operands.places());
+  const auto fastest = fastest_of(bench, sample, ways, operands.places());
   if (!fastest) return tl::unexpected(fastest.error());
   if (fastest->timed > 0) down_heuristic = heuristics[fastest->level.front()];
   return {};
@@ -204,15 +204,15 @@ Expected<void> Baseline::Impl::add_candidate(Timer& timer, Candidate candidate) 
   return {};
 }
 
-Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& operands,
-                                    TimingMode mode) {
+Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, const Sampler& sample,
+                                    Operands& operands, TimingMode mode) {
   auto handles = CublasHandles::create(bench.stream());
   if (!handles) return tl::unexpected(handles.error());
   auto impl = std::unique_ptr<Impl>(
       new Impl{bench, operands, operands.problem(), mode, std::move(*handles)});
   const DevicePointers at = operands.pointers();
   const Problem& problem = impl->problem;
-  auto state = is_mlp(problem)     ? impl->add_mlp(timer, at)
+  auto state = is_mlp(problem)     ? impl->add_mlp(sample, at)
                : is_gated(problem) ? impl->add_gated_forms(problem, at)
                                    : impl->add_form(problem, {at}, "");
   if (!state) return tl::unexpected(state.error());
@@ -230,7 +230,7 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, Operands& op
       if (!state) return tl::unexpected(state.error());
     }
   }
-  const auto fastest = fastest_of(bench, timer, impl->subjects, operands.places());
+  const auto fastest = fastest_of(bench, sample, impl->subjects, operands.places());
   if (!fastest) return tl::unexpected(fastest.error());
   impl->timed = fastest->timed;
   for (const std::size_t place : fastest->level) {

@@ -78,8 +78,12 @@ Result<void> Contest::add_contenders() {
 }
 
 Result<void> Contest::add_baseline() {
-  if (auto awake = rig_.wake_up(); !awake) return awake;
-  auto chosen = Baseline::choose(rig_.bench(), rig_.timer(), rig_.operands(), mode_);
+  const auto sample = [this](std::span<const Turn> order) -> Expected<std::vector<double>> {
+    auto times = rig_.sample(order);
+    if (!times) return fail(ErrorCode::failed, times.error().log);
+    return std::move(*times);
+  };
+  auto chosen = Baseline::choose(rig_.bench(), rig_.timer(), sample, rig_.operands(), mode_);
   if (!chosen) return tl::unexpected(rig_.failure(chosen.error()));
   baseline_.emplace(std::move(*chosen));
   reply_.baseline_candidates = baseline_->candidates();

@@ -19,9 +19,9 @@ class Contest {
 
   // On operands that are prepared. The failure of all, where nothing can be timed.
   Result<worker::CompareReply> run();
-  // The first of those that were timed.
+  // The first contender that was timed: good for as long as the operands, as the baseline is not.
   std::optional<Subject> first() const {
-    return subjects_.empty() ? std::nullopt : std::optional(subjects_.front());
+    return sides_.empty() ? std::nullopt : std::optional(subjects_.front());
   }
 
  private:

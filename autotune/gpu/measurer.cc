@@ -72,6 +72,8 @@ Result<Timed> Measurer::Impl::time(const Subject& subject, const StopRule& rule,
   Timed timed;
   Measurement& out = timed.measurement;
   for (int round = 0; round < 2; ++round) {
+    auto warm = warm_up(reference != nullptr ? *reference : subject);
+    if (!warm) return tl::unexpected(warm.error());
     const ClockState before = rig->clocks();
     std::vector<double> samples;
     std::vector<double> in_between;
@@ -130,11 +132,9 @@ Result<Timed> Measurer::Impl::measure(const worker::MeasureRequest& request) {
     if (!ready) return tl::unexpected(ready.error());
     reference.emplace(std::move(*ready));
   }
-  const Subject& known = reference ? *reference : *timed;
-  if (auto warm = warm_up(known); !warm) return tl::unexpected(warm.error());
   auto figures = time(*timed, rule_of(options), reference ? &*reference : nullptr);
   if (!figures) return figures;
-  keeper = known;
+  keeper = reference ? *reference : *timed;
   figures->measurement.result_error = result->error;
   figures->measurement.max_error_ratio = result->max_ratio;
   return figures;

@@ -24,9 +24,9 @@ class Measurer {
   worker::MeasureReply measure(const worker::MeasureRequest& request);
   worker::CompareReply compare(const worker::CompareRequest& request);
 
-  // For while no request is there: a launch that keeps the GPU as warm as the last request's long
-  // launches made it, so that the next one's times are of the same clocks. False where there is
-  // nothing to keep, or nobody has asked for a while.
+  // For while no request is there: some milliseconds of launches that keep the GPU as warm as the
+  // last request's long ones made it, so that the next one's times are of the same clocks. False
+  // where there is nothing to keep, nobody has asked for a while, or a launch failed.
   bool keep_warm();
 
   // True after a fault that poisoned the context: the process must end and be replaced.

@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kIdle{20};
 constexpr std::chrono::milliseconds kWakeUp{25};
 // A request waits for no longer than launches that keep the GPU busy, or for one.
 constexpr double kBusyUs = 4000;
+constexpr double kSleptShare = 0.8;  // without a flush launches take less
 
 tl::unexpected<Failure> refuse(std::string log) {
   return tl::unexpected(Failure{Outcome::launch_failed, std::nullopt, std::move(log)});
@@ -193,19 +194,19 @@ Result<std::vector<double>> Rig::sample(std::span<const Turn> order) {
 }
 
 Result<void> Rig::keep_busy(const Subject& subject, double us) {
-  const int launches = std::max(1, static_cast<int>(kBusyUs / us));
+  const double sample_us = us * subject.runs;
+  const int samples = std::max(1, static_cast<int>(kBusyUs / sample_us));
+  const std::chrono::duration<double, std::micro> taken(samples * sample_us);
   const Clock::time_point start = Clock::now();
   Expected<void> state;
-  for (int i = 0; i < launches && state; ++i) {
-    if (subject.before) state = subject.before(bench_.stream(), 0);
-    if (state) state = subject.launch(bench_.stream(), 0);
-  }
-  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(launches * us));
+  for (int i = 0; i < samples && state; ++i) state = timer_->launch({&subject});
+  if (state) std::this_thread::sleep_until(start + taken * kSleptShare);
   auto finished = bench_.synchronize();
   if (state) state = finished;
   if (!state) return tl::unexpected(failure(state.error()));
-  last_busy_ = Clock::now();
-  warmth_.note(start, last_busy_, launches * us);  // without a pause
+  // Who slept for longer has left the GPU idle.
+  last_busy_ = std::min(Clock::now(), start + std::chrono::duration_cast<Clock::duration>(taken));
+  warmth_.note(start, last_busy_, sample_us);
   return {};
 }
 

@@ -15,22 +15,26 @@ constexpr int kRefused = 4;
 
 worker::Hello refusal(const Error& error) { return {false, {}, error.code, error.message}; }
 
-// Reads messages and hands them to `answer` until it returns an exit code (>= 0) or they end. While
-// none is there, `idle` is called until it returns false.
+// What is to be done next, where it is not to end with an exit code (>= 0).
+constexpr int kGoOn = -1;
+constexpr int kAgain = -2;
+
+// Reads messages and hands them to `answer`, until that ends it or there will be no more. While
+// none is there `idle` is called, for as long as it says kAgain.
 template <class Answer, class Idle>
 int serve(int fd, const worker::Hello& hello, Answer answer, Idle idle) {
   if (!worker::write_message(fd, worker::encode(hello))) return kBroken;
   if (!hello.ok) return kRefused;
   while (true) {
-    while (!worker::readable(fd) && idle()) {
-    }
+    int code = kAgain;
+    while (code == kAgain && !worker::readable(fd)) code = idle();
+    if (code >= 0) return code;
     auto message = worker::read_message(fd);
     if (!message) return worker::closed(message.error()) ? kDone : kBroken;
-    if (const int code = answer(*message); code >= 0) return code;
+    code = answer(*message);
+    if (code >= 0) return code;
   }
 }
-
-constexpr int kGoOn = -1;
 
 }  // namespace
 
@@ -64,7 +68,7 @@ int serve_compile(int fd) {
     if (!reply) return kRefused;
     return worker::write_message(fd, worker::encode(*reply)) ? kGoOn : kBroken;
   };
-  return serve(fd, hello, answer, [] { return false; });
+  return serve(fd, hello, answer, [] { return kGoOn; });
 }
 
 int serve_measure(int fd, int device_index) {
@@ -88,7 +92,11 @@ int serve_measure(int fd, int device_index) {
     // A poisoned context answers nothing any more: the tuner starts a fresh process.
     return measurer->lost() ? kBroken : kGoOn;
   };
-  return serve(fd, hello, answer, [&] { return measurer->keep_warm(); });
+  const auto idle = [&] {
+    if (measurer->keep_warm()) return kAgain;
+    return measurer->lost() ? kBroken : kGoOn;  // nobody's fault who has not asked yet
+  };
+  return serve(fd, hello, answer, idle);
 }
 
 }  // namespace autotune::gpu

@@ -102,6 +102,15 @@ Expected<Subject> Timer::make_hot(const Subject& cold) {
   return hot;
 }
 
+Expected<void> Timer::launch(const Turn& turn) {
+  const Subject& subject = *turn.subject;
+  Expected<void> state;
+  if (subject.graph == nullptr && subject.before) {
+    state = subject.before(impl_->bench.stream(), turn.place);
+  }
+  return state ? impl_->run(subject, turn.place) : state;
+}
+
 Expected<std::vector<double>> Timer::sample(std::span<const Turn> order) {
   const std::size_t count = std::min(order.size(), kMostAtOnce);
   auto state = impl_->bench.hold();

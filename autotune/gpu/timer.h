@@ -40,6 +40,9 @@ class Timer {
   // subject. `before` is dropped: back to back means that nothing comes in between.
   Expected<Subject> make_hot(const Subject& cold);
 
+  // A cold subject's launch or a hot one's graph, without a flush and not timed.
+  Expected<void> launch(const Turn& turn);
+
   // One sample in microseconds per launch of each turn, in this order; at most kMostAtOnce. The
   // stream is held back until all of it is queued. A cold run is: before, flush, event, launch,
   // event; a hot one: event, graph, event.

@@ -24,7 +24,7 @@ class Warmth {
     last_ = end;
   }
 
-  // Seconds of long launches that it takes until nothing is to be expected of more.
+  // Seconds of long launches, short pauses among them, until nothing is to be expected of more.
   double lacking_s(Clock::time_point now) const {
     if (now - last_ > kPause) return kWarmUpS;
     return std::max(0.0, kWarmUpS - std::chrono::duration<double>(last_ - since_).count());

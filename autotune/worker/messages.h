@@ -81,7 +81,7 @@ struct Contender {
 };
 
 // Times contenders in interleaved rounds on the same inputs: A B C, C A B, ... Where launches are
-// long, those that warm the GPU up (gpu/rounds.h) do not count. With `baseline` the last of
+// long, those that warm the GPU up (gpu/warmth.h) do not count. With `baseline` the last of
 // them is the best of cuBLASLt and cuBLAS: of those that were level in a choice ahead of it, the
 // one that is the fastest here. With `sustain_s` above 0 they take turns in graphs of launches,
 // back to back for so many seconds, of which the first quarter does not count.

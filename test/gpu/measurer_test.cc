@@ -53,10 +53,31 @@ TEST_CASE("between requests about long launches the GPU is kept warm, else it re
   };
   CHECK_FALSE(warm_after(256));
   CHECK(warm_after(4096));
-  const auto start = std::chrono::steady_clock::now();
-  while (measurer->keep_warm()) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const auto kept = [&] { return Clock::now() - start; };
+  while (kept() < std::chrono::seconds(5) && measurer->keep_warm()) {
   }
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(3));
+  CHECK(kept() > std::chrono::milliseconds(500));
+  CHECK(kept() < std::chrono::seconds(5));
+}
+
+TEST_CASE("what keeps the GPU warm outlives the comparison that it is from") {
+  gpu::Measurer* measurer = test::measurer();
+  if (measurer == nullptr) return;
+  const DeviceSpec& device = measurer->gpu().spec;
+  const auto good = test::default_request(gemm(4096, 4096, 4096, DType::bf16, Layout::tn), device);
+  worker::CompareRequest request;
+  request.problem = good.problem;
+  request.rounds = request.most_rounds = 3;
+  request.baseline = true;
+  request.contenders = {{good.config, good.cubin, {}}};
+  CHECK(measurer->compare(request).outcome == Outcome::ok);
+  for (int i = 0; i < 3; ++i) CHECK(measurer->keep_warm());
+  // Without a contender that runs there is the baseline alone, which is gone.
+  request.contenders.front().cubin = "no code";
+  CHECK(measurer->compare(request).outcome == Outcome::ok);
+  CHECK_FALSE(measurer->keep_warm());
 }
 
 TEST_CASE("alpha, beta and padded rows") {
