@@ -58,7 +58,8 @@ struct MeasureRequest {
   std::string cubin;
   ActualResources actual;
   // Another config that is sampled in between, to tell what the clocks did meanwhile from what the
-  // config does; may be empty.
+  // config does, and that warms the GPU up first where its launches are long (gpu/warmth.h); may be
+  // empty.
   std::string reference;
   std::string reference_cubin;
   MeasureOptions options;
