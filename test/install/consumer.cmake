@@ -1,4 +1,4 @@
-# The project of a user of the installed package: README's examples and nothing else.
+# The project of a user of the installed package: the READMEs' examples and nothing else.
 cmake_minimum_required(VERSION 3.25)
 project(examples LANGUAGES C CXX)
 find_package(autotune REQUIRED)

@@ -1,6 +1,6 @@
-# Writes the blocks of README.md that are programs, each into a file of its own: the first ```cpp
-# with a main() to FOLDER/example_1.cc, the next ```c with one to FOLDER/example_2.c, and so on;
-# prints their names.
+# Writes those blocks of the files named that are programs, each into a file of its own: the first
+# ```cpp with a main() to FOLDER/example_1.cc, the next ```c with one to FOLDER/example_2.c, and so
+# on; prints their names.
 /^```(c|cpp)$/ { language = substr($0, 4); text = ""; next }
 /^```$/ && language != "" {
   if (text ~ /int main\(/) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # readme_example_test.sh SOURCE BUILD: installs the build into a folder of its own, builds every
-# program of README.md, C++ and C, against that package, as a user would, and runs it.
+# program of the READMEs, C++ and C, against that package, as a user would, and runs it.
 set -euo pipefail
 source_dir=$1
 build_dir=$2
@@ -9,8 +9,8 @@ rm -rf "$work"
 mkdir -p "$work/program"
 
 mapfile -t programs < <(awk -v FOLDER="$work/program" -f "$source_dir/test/install/readme_blocks.awk" \
-  "$source_dir/README.md")
-[ ${#programs[@]} -gt 0 ] || { echo "README.md holds no program"; exit 1; }
+  "$source_dir/README.md" "$source_dir/autotune/README.md")
+[ "${programs[*]}" = "example_1.cc example_2.c" ] || { echo "found: ${programs[*]}"; exit 1; }
 cp "$source_dir/test/install/consumer.cmake" "$work/program/CMakeLists.txt"
 
 cmake --install "$build_dir" --prefix "$work/prefix" >"$work/log"

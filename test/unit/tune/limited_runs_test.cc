@@ -1,0 +1,136 @@
+// Searches that are bounded, stopped or restricted: what they answer, and whether they crown.
+#include <atomic>
+
+#include "autotune/tune/tuner.h"
+#include "test/support/tuning.h"
+
+namespace autotune::tune {
+
+using test::fake_options;
+using test::h200;
+using test::open_store;
+using test::Setting;
+using test::small_problem;
+using test::TempFolder;
+using test::tuned;
+using test::Watcher;
+
+TEST_CASE("a bound on trials is kept, and holds the default config") {
+  for (const char* strategy : {"exhaustive", "random", "evolution", "model"}) {
+    TuneOptions options = fake_options(strategy);
+    options.max_trials = 5;
+    Watcher watcher;
+    const TuneResult result = tuned(options, small_problem(), nullptr, watcher);
+    CHECK(watcher.trials.size() == 5);
+    CHECK(result.default_us > 0);
+    CHECK(watcher.progress.back().total == 5);
+  }
+}
+
+TEST_CASE("a budget is respected, and gives an answer however small it is") {
+  const Setting slow("AUTOTUNE_FAKE_RULES", "THREADS=>slow");
+  TuneOptions options = fake_options();
+  options.space = test::small_space(3);
+  for (const double budget : {0.001, 1.0}) {
+    options.budget_seconds = budget;
+    Watcher watcher;
+    const TuneResult result = tuned(options, small_problem(), nullptr, watcher);
+    CHECK(result.default_us > 0);
+    CHECK(result.winner.measurement.median_us <= result.default_us);
+    CHECK(watcher.trials.size() < watcher.plans[0].survivors.size());
+    CHECK(result.seconds < budget + 5);
+    CHECK_FALSE(result.cancelled);
+  }
+}
+
+TEST_CASE("a stopped run keeps what was measured") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  std::atomic<bool> stop{false};
+  Watcher watcher;
+  watcher.stop = &stop;
+  watcher.stop_after = 4;
+  const auto result = test::tune_once(fake_options(), small_problem(), &store, watcher, stop);
+  REQUIRE(result);
+  CHECK(result->cancelled);
+  CHECK(watcher.trials.size() >= 4);
+  CHECK(watcher.trials.size() < watcher.plans[0].survivors.size());
+  const auto rows = store.trials(problem_key(small_problem()), fingerprint(h200()));
+  REQUIRE(rows);
+  CHECK(rows->size() == watcher.trials.size());
+
+  const std::atomic<bool> at_once{true};
+  Watcher nobody;
+  const auto nothing = test::tune_once(fake_options(), small_problem(), nullptr, nobody, at_once);
+  REQUIRE_FALSE(nothing);
+  CHECK(nothing.error().code == ErrorCode::cancelled);
+}
+
+TEST_CASE("a stopped run replaces a winner only where it beats that") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  Watcher patient;
+  const TuneResult best = tuned(fake_options(), problem, &store, patient);
+  REQUIRE(best.crowned);
+  std::atomic<bool> stop{false};
+  Watcher hasty;
+  hasty.stop = &stop;
+  hasty.stop_after = 1;
+  TuneOptions again = fake_options();
+  again.fresh = true;
+  const auto result = test::tune_once(again, problem, &store, hasty, stop);
+  REQUIRE(result);
+  REQUIRE(result->cancelled);
+  REQUIRE(result->winner.measurement.median_us > best.winner.measurement.median_us);
+  CHECK_FALSE(result->crowned);
+  const auto kept = store.winner(problem_key(problem), fingerprint(h200()));
+  REQUIRE(kept);
+  REQUIRE(kept->has_value());
+  CHECK((*kept)->trial.key.config == to_string(best.winner.config));
+}
+
+TEST_CASE("a restricted run records its trials and never crowns") {
+  const Problem problem = small_problem();
+  TuneOptions capped = fake_options();
+  capped.limits.max_smem = 100 * 1024;
+  TuneOptions custom = fake_options();
+  custom.space.built_in = false;
+  TuneOptions excluding = fake_options();
+  const auto pattern = parse_pattern("simt:block_k=4096", *find_family("gemm"));
+  REQUIRE(pattern);
+  excluding.limits.excludes.push_back(*pattern);
+  TuneOptions few_sms = fake_options();
+  few_sms.limits.max_sms = 8;
+  for (const TuneOptions& options : {capped, custom, excluding, few_sms}) {
+    const TempFolder folder;
+    cache::Store store = open_store(folder);
+    Watcher watcher;
+    const TuneResult result = tuned(options, problem, &store, watcher);
+    CHECK_FALSE(result.crowned);
+    const auto winner = store.winner(problem_key(problem), fingerprint(h200()));
+    REQUIRE(winner);
+    CHECK_FALSE(*winner);
+    const auto rows = store.trials(problem_key(problem), fingerprint(h200()));
+    REQUIRE(rows);
+    // Times on a part of the device are kept apart from those of the whole.
+    CHECK(rows->empty() == (options.limits.max_sms > 0));
+  }
+}
+
+TEST_CASE("a short run does not replace the winner of a long one") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  Watcher watcher;
+  const TuneResult whole = tuned(fake_options(), problem, &store, watcher);
+  TuneOptions brief = fake_options("model");
+  brief.max_trials = 1;
+  for (const bool fresh : {false, true}) {
+    brief.fresh = fresh;
+    const TuneResult again = tuned(brief, problem, &store, watcher);
+    CHECK(again.winner.config == whole.winner.config);
+  }
+}
+
+}  // namespace autotune::tune
