@@ -21,6 +21,8 @@ struct Measurement {
   double sm_mhz = 0;           // NVML clock after measuring, 0 where unknown
   bool throttled = false;
   bool raced = false;  // stopped early because it was clearly behind
+
+  friend bool operator==(const Measurement&, const Measurement&) = default;
 };
 
 struct Trial {

@@ -19,7 +19,6 @@
 #include "autotune/io/builtin.h"
 #include "autotune/lookup/answer.h"
 #include "autotune/tune/bench.h"
-#include "search/plan.h"
 
 namespace autotune::cli {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "autotune/cli/text.h"
 #include "kernels/problem.h"
-#include "search/check.h"
 
 namespace autotune::cli {
 namespace {

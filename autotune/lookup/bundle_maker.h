@@ -1,7 +1,6 @@
 // What goes into a deployment bundle.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>

@@ -88,9 +88,12 @@ void CodeSource::save(std::size_t count) {
 void CodeSource::save(const std::string& hash) {
   const auto found = std::find_if(unsaved_.begin(), unsaved_.end(),
                                   [&](const auto& entry) { return entry.first == hash; });
-  if (found == unsaved_.end()) return;
-  write(hash, *found->second);
-  unsaved_.erase(found);
+  if (found != unsaved_.end()) {
+    write(hash, *found->second);
+    unsaved_.erase(found);
+  } else if (const CodePtr code = memory_.find(hash); code && !from_store(hash)) {
+    write(hash, *code);  // of an earlier problem, whose time was over before it was written
+  }
 }
 
 CodePtr CodeSource::find(const std::string& hash) {

@@ -79,7 +79,8 @@ class CodeSource {
                             const std::function<bool()>& stop);
   void forget();
 
-  // Cubins are written to the store when the caller has time: up to `count` of them, or one.
+  // Cubins are written to the store when the caller has time: up to `count` of them, or the one
+  // that must be there.
   void save(std::size_t count);
   void save(const std::string& hash);
   bool saved() const { return unsaved_.empty(); }

@@ -22,9 +22,6 @@ class Ledger {
   Ledger(cache::Store* store, const Problem& problem, const DeviceSpec& device,
          std::string fingerprint, std::string compiler, Warn warn);
 
-  cache::Store* store() const { return store_; }
-  const std::string& fingerprint() const { return fingerprint_; }
-
   // Once, before the first record(); does nothing without a writable cache.
   void begin(cache::RunInfo info);
   void end(const std::map<std::string, std::int64_t>& rejected);

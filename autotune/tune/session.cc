@@ -1,7 +1,5 @@
 #include "autotune/tune/session.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -13,9 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Share of a budget that is left for timing the finalists again, and its bound. A look that has
-// begun is finished: where launches are long and the budget small, some tenths of a second behind
-// it.
+// Share of a budget that is left for timing the finalists again, and its bound.
 constexpr double kFinalShare = 0.15;
 constexpr double kFinalSeconds = 2.5;
 // A config is clearly behind where clocks alone do not explain it.
@@ -27,6 +23,10 @@ constexpr milliseconds kTick{5};
 constexpr milliseconds kIdleTick{50};
 
 }  // namespace
+
+double without_final(double budget_seconds) {
+  return budget_seconds - std::min(budget_seconds * kFinalShare, kFinalSeconds);
+}
 
 Session::Session(SessionTools tools, const search::Plan& plan, cache::Store* store)
     : tools_(std::move(tools)),
@@ -50,7 +50,7 @@ Session::~Session() { tools_.measurer.cancel(); }
 
 bool Session::time_is_up() const {
   const double budget = tools_.options.budget_seconds;
-  return budget > 0 && elapsed_s() > budget - std::min(budget * kFinalShare, kFinalSeconds);
+  return budget > 0 && elapsed_s() > without_final(budget);
 }
 
 // A budget never ends a run that has no answer yet, nor before the default config had its chance.
@@ -176,7 +176,6 @@ void Session::submit_next() {
   request.problem = plan_.problem;
   request.config = to_string(measuring_->trial.config);
   request.cubin = measuring_->code->image;
-  request.actual = measuring_->code->actual;
   // The first is timed beside itself: a reference is so at one place of the operands.
   request.reference = reference_.code ? reference_.config : request.config;
   request.reference_cubin = reference_.code ? reference_.code->image : request.cubin;

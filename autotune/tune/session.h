@@ -23,6 +23,11 @@ namespace autotune::tune {
 
 using Clock = std::chrono::steady_clock;
 
+// What of a budget is for searching: the rest is for timing the finalists again. A look that has
+// begun is finished: where launches are long and the budget small, some tenths of a second behind
+// it.
+double without_final(double budget_seconds);
+
 // What a session uses and does not own.
 struct SessionTools {
   const DeviceSpec& device;

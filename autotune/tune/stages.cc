@@ -213,6 +213,11 @@ class Joint {
     ledger_.begin(run_info(tools_.device, tools_.options, tools_.measurer));
     const std::string hash = source_hash(result.winner.config, problem_, tools_.device);
     ledger_.record(result.winner, hash);
+    // A program that asks for the winner needs no compiler then.
+    for (std::size_t i = 0; i < stage_count(problem_); ++i) {
+      code_.save(source_hash(stage_of(result.winner.config, i), traits_of(stage_of(problem_, i)),
+                             tools_.device));
+    }
     if (tools_.options.whole_space()) result.crowned = ledger_.crown(result, hash);
     ledger_.end({});
     while (!code_.saved()) code_.save(1);

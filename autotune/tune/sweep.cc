@@ -83,7 +83,10 @@ class Run {
       for (; next < order_.size() && tools_.code.pending() + ready_.size() < tools_.ahead; ++next) {
         want(order_[next]);
       }
-      if (next == order_.size() && tools_.code.pending() == 0 && ready_.empty()) return true;
+      if (next == order_.size() && tools_.code.pending() == 0 && ready_.empty()) {
+        while (!tools_.code.saved()) tools_.code.save(1);
+        return true;
+      }
       if (auto done = collect(); !done) return tl::unexpected(done.error());
       if (ready_.empty()) continue;
       const Ready item = std::move(ready_.front());

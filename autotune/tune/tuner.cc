@@ -55,7 +55,10 @@ Expected<TuneResult> Tuner::tune(const Problem& problem, cache::Store* store, Ob
   const Clock::time_point start = Clock::now();
   const bool joint = stage_count(problem) > 1;
   TuneOptions options = impl_->options;
-  if (joint) options.budget_seconds /= static_cast<double>(stage_count(problem));
+  if (joint) {  // whose finalists are timed together behind that
+    options.budget_seconds =
+        without_final(options.budget_seconds) / static_cast<double>(stage_count(problem));
+  }
 
   std::vector<TuneResult> stages;
   std::string compiler;

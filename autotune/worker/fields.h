@@ -107,7 +107,6 @@ void fields(auto& archive, MeasureRequest& x) {
   archive("problem", x.problem);
   archive("config", x.config);
   archive("cubin", Blob{x.cubin});
-  archive("actual", x.actual);
   archive("reference", x.reference);
   archive("reference_cubin", Blob{x.reference_cubin});
   archive("options", x.options);

@@ -138,8 +138,8 @@ Expected<MeasureWorker> MeasureWorker::start(const WorkerOptions& options, int d
 }
 
 Expected<std::string> MeasureWorker::driver() {
-  while (impl_->slot.state() != Slot::State::idle && impl_->slot.state() != Slot::State::busy &&
-         !impl_->refused) {
+  // A worker that was lost since, whose loss nobody has been told yet, has no successor.
+  while (impl_->slot.what().empty() && !impl_->refused) {
     impl_->turn(Clock::now() + std::chrono::seconds(1));
   }
   if (impl_->refused) return tl::unexpected(*impl_->refused);

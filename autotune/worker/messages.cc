@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>

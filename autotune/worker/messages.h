@@ -21,6 +21,8 @@ struct Hello {
   std::string what;  // "nvrtc 13.0" of a compile worker, the driver's "13.0" of a measuring one
   ErrorCode code = ErrorCode::failed;  // where not ok
   std::string message;
+
+  friend bool operator==(const Hello&, const Hello&) = default;
 };
 
 struct CompileRequest {
@@ -29,6 +31,8 @@ struct CompileRequest {
   std::string entry;
   std::string arch;  // "sm_90a"
   std::vector<Definition> definitions;
+
+  friend bool operator==(const CompileRequest&, const CompileRequest&) = default;
 };
 
 struct CompileReply {
@@ -39,6 +43,8 @@ struct CompileReply {
   ActualResources actual;
   std::string log;  // errors, or ptxas' report
   double seconds = 0;
+
+  friend bool operator==(const CompileReply&, const CompileReply&) = default;
 };
 
 struct MeasureOptions {
@@ -49,6 +55,8 @@ struct MeasureOptions {
   double behind_us = 0;    // race: stop early when clearly slower than this; 0: never
   std::uint64_t seed = 1;  // of the inputs
   int max_sms = 0;
+
+  friend bool operator==(const MeasureOptions&, const MeasureOptions&) = default;
 };
 
 struct MeasureRequest {
@@ -56,13 +64,14 @@ struct MeasureRequest {
   Problem problem;
   std::string config;  // canonical string
   std::string cubin;
-  ActualResources actual;
   // Another config that is sampled in between, to tell what the clocks did meanwhile from what the
   // config does, and that warms the GPU up first where its launches are long (gpu/warmth.h); may be
   // empty.
   std::string reference;
   std::string reference_cubin;
   MeasureOptions options;
+
+  friend bool operator==(const MeasureRequest&, const MeasureRequest&) = default;
 };
 
 struct MeasureReply {
@@ -72,6 +81,8 @@ struct MeasureReply {
   Measurement measurement;
   double reference_us = 0;  // median of the reference's samples; 0 without one
   std::string log;
+
+  friend bool operator==(const MeasureReply&, const MeasureReply&) = default;
 };
 
 // What takes part in a comparison: a config and its code.
@@ -79,6 +90,8 @@ struct Contender {
   std::string config;  // canonical string
   std::string cubin;
   std::string second_cubin;  // of a problem with two stages
+
+  friend bool operator==(const Contender&, const Contender&) = default;
 };
 
 // Times contenders in interleaved rounds on the same inputs: A B C, C A B, ... Where launches are
@@ -96,6 +109,8 @@ struct CompareRequest {
   int most_rounds = 0;
   double sustain_s = 0;
   MeasureOptions options;
+
+  friend bool operator==(const CompareRequest&, const CompareRequest&) = default;
 };
 
 // One contender's part of it.
@@ -107,6 +122,8 @@ struct Side {
   double ratio = 0;     // median of its time over that of the first contender that was timed
   double ratio_lo = 0;  // 95 % confidence interval of that ratio
   double ratio_hi = 0;
+
+  friend bool operator==(const Side&, const Side&) = default;
 };
 
 struct CompareReply {
@@ -116,6 +133,8 @@ struct CompareReply {
   std::vector<Side> sides;      // as the contenders, the baseline behind them
   std::string baseline;         // "cublasLt #3", "cublasGemmEx"
   int baseline_candidates = 0;  // how many of them were timed
+
+  friend bool operator==(const CompareReply&, const CompareReply&) = default;
 };
 
 // The CBOR bytes of a message, its kind included; and back. A decoder never throws: nullopt for

@@ -60,7 +60,7 @@ class MeasureWorker {
   MeasureWorker& operator=(MeasureWorker&&) noexcept;
   ~MeasureWorker();
 
-  // Waits until it is ready and gives the driver's version, "13.0". Errors as poll().
+  // The driver's version, "13.0"; waits until a first worker is ready. Errors as poll().
   Expected<std::string> driver();
 
   // One request at a time: submit, then poll until the reply is there (empty before). A lost worker

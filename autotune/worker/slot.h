@@ -51,7 +51,6 @@ class Slot {
 
   State state() const { return state_; }
   const std::string& what() const { return what_; }  // of the last good greeting
-  pid_t pid() const { return process_ ? process_->pid() : -1; }
 
   Expected<void> start();                 // empty -> starting
   void send(const std::string& message);  // idle -> busy

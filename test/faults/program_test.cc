@@ -1,6 +1,5 @@
 // The program as its user meets it when disk, folder, cache or driver refuse: the result is still
 // printed where there can be one, and one sentence says what is wrong.
-#include <signal.h>
 #include <sys/mount.h>
 
 #include <algorithm>

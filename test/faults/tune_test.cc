@@ -220,7 +220,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a measuring worker that faults, hangs or is killed is a trial each, and the search goes on") {
+    "a measuring worker that faults, exits or is killed is a trial each, and the search goes on") {
   const TempFolder folder;
   cache::Store store = open_store(folder);
   Watcher look;

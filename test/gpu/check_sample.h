@@ -21,7 +21,6 @@ inline void check_config(gpu::Measurer& measurer, const Problem& problem, const 
   request.problem = problem;
   request.config = to_string(config);
   request.cubin = code.cubin;
-  request.actual = code.actual;
   request.options.max_sms = max_sms;
   request.options.max_samples = 1;
   const auto reply = measurer.measure(request);

@@ -43,7 +43,6 @@ TEST_CASE("default configs are right on 24 problems per dtype and layout") {
     request.problem = each.problem;
     request.config = to_string(each.config);
     request.cubin = code.cubin;
-    request.actual = code.actual;
     request.options.max_samples = 1;
     INFO(describe(each.problem) << " with " << request.config);
     if (!code.ok) {

@@ -52,7 +52,6 @@ inline worker::MeasureRequest default_request(const Problem& problem, const Devi
   request.problem = problem;
   request.config = to_string(candidate.config);
   request.cubin = std::move(code.cubin);
-  request.actual = code.actual;
   return request;
 }
 

@@ -18,7 +18,7 @@ inline constexpr Ideal kIdeal[] = {{"block_m", 128}, {"block_n", 64}, {"block_k"
                                    {"stages", 3},    {"warps_m", 2},  {"warps_n", 2}};
 
 // 50 us at the ideal, 15 % more per factor of two in any parameter of the list, and some more for
-// each of the others: no two configs take the same time, nor do two orders of tiles tie.
+// each of the others, so that two orders of tiles do not tie; of two stages what both take.
 inline double fake_time_us(const std::string& config) {
   double penalty = 0;
   double weight = 0.01;
@@ -34,7 +34,7 @@ inline double fake_time_us(const std::string& config) {
     }
     penalty += term;
     weight *= 0.97;
-    at = config.find(',', equals);
+    at = config.find_first_of(",:", equals);  // the next parameter's name, or the next stage's
   }
   return 50 * (1 + penalty);
 }

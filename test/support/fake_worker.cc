@@ -173,7 +173,6 @@ MeasureReply measure(const MeasureRequest& request) {
     reply.reference_us = 1.03 * slower * test::fake_time_us(request.reference);
   }
   if (variable("AUTOTUNE_FAKE_CLOCKS") == "hotter") slower *= 1.01;
-  if (word == "fastest") reply.measurement.median_us = 1;
   reply.measurement.relative_error = 0.003;
   reply.measurement.samples = 11;
   reply.measurement.raced =
@@ -191,10 +190,8 @@ CompareReply compare(const CompareRequest& request) {
   std::string who = "compare";
   CompareReply reply;
   reply.id = request.id;
-  bool wide = false;  // makes the comparison a tie, whatever the medians say
   for (const Contender& contender : request.contenders) {
     who += ' ' + contender.config;
-    wide = wide || asked(contender.config) == "wide";
     note("code " + what_is(contender.cubin) + ' ' + what_is(contender.second_cubin));
     reply.sides.emplace_back().measurement.median_us = test::fake_time_us(contender.config);
   }
@@ -208,8 +205,8 @@ CompareReply compare(const CompareRequest& request) {
   for (Side& side : reply.sides) {
     side.measurement.samples = request.rounds;
     side.ratio = side.measurement.median_us / reply.sides.front().measurement.median_us;
-    side.ratio_lo = side.ratio - (wide ? 1 : 1e-9);
-    side.ratio_hi = side.ratio + (wide ? 1 : 1e-9);
+    side.ratio_lo = side.ratio - 1e-9;
+    side.ratio_hi = side.ratio + 1e-9;
   }
   return reply;
 }
@@ -219,7 +216,6 @@ Hello greeting(bool compiles) {
   hello.what = compiles ? "nvrtc 99.0" : "99.0";
   const std::string word = variable("AUTOTUNE_FAKE_HELLO");
   if (word == "die") _exit(9);
-  if (word == "hang") sleep_forever();
   if (word == "no_compiler" && compiles) {
     hello = {false, "", ErrorCode::no_compiler, "libnvrtc is not here; install it"};
   }

@@ -27,7 +27,7 @@ inline const DeviceSpec& h200() {
   return *device;
 }
 
-// fp32 on simt: `values` of each parameter spread over the built-in ones.
+// fp32 on simt: the first `values` of each parameter's built-in ones.
 inline search::Space small_space(std::size_t values = 2) {
   const search::Space* whole = io::default_space("gemm");
   REQUIRE(whole);

@@ -253,11 +253,19 @@ TEST_CASE("where no look is possible the first measurement decides") {
   CHECK_FALSE(standing->tie);
 }
 
-TEST_CASE("the winner of an earlier run is timed again however slow it was then") {
-  std::vector<Trial> trials{trial(10, 5), trial(12.5, 6)};
-  const auto standing = settle(trials, kNone, 1, says({{{5, 13}, {6, 12}}}));
+TEST_CASE("the winner of an earlier run is timed again where others as slow as it are not") {
+  for (const bool former : {false, true}) {
+    std::vector<Trial> trials{trial(10, 5), trial(10, 7), trial(12.5, 6)};
+    const auto standing = settle(trials, kNone, former ? std::optional<std::size_t>(2) : kNone,
+                                 says({{{5, 13}, {7, 13}, {6, 12}}}));
+    REQUIRE(standing);
+    CHECK(standing->timed_again.contains(2) == former);
+    CHECK((standing->winner == 2) == former);
+  }
+  std::vector<Trial> trials{trial(10, 5), trial(10, 7), trial(13.5, 6)};
+  const auto standing = settle(trials, kNone, 2, says({{{5, 13}, {7, 13}, {6, 12}}}));
   REQUIRE(standing);
-  CHECK(standing->winner == 1);
+  CHECK_FALSE(standing->timed_again.contains(2));
 }
 
 TEST_CASE("an error of a look ends the final") {

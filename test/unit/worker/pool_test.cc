@@ -55,9 +55,11 @@ TEST_CASE("every request to a pool is answered once") {
 TEST_CASE("polling an idle pool gives nothing at once") {
   auto pool = CompilePool::start(fake(), 1);
   REQUIRE(pool);
+  const auto begun = std::chrono::steady_clock::now();
   const auto replies = pool->poll(milliseconds(60'000));
   REQUIRE(replies);
   CHECK(replies->empty());
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(30));
 }
 
 TEST_CASE("polling returns after its timeout while a worker is at work") {
@@ -169,7 +171,24 @@ TEST_CASE("a forgotten measurement does not disturb the next") {
   CHECK((*reply)->outcome == Outcome::ok);
 }
 
-TEST_CASE("the executable of workers is looked for in order") {
+TEST_CASE("a worker lost while its first request is sent leaves its version known") {
+  auto worker = MeasureWorker::start(fake(), 0);
+  REQUIRE(worker);
+  worker->submit(measuring(1, "mma:@kill"));
+  CHECK(worker->driver() == "99.0");
+  const auto reply = worker->poll(milliseconds(20'000));
+  REQUIRE(reply);
+  REQUIRE(*reply);
+  CHECK((*reply)->outcome == Outcome::faulted);
+  worker->submit(measuring(2, "mma:block_m=128"));
+  const auto next = worker->poll(milliseconds(20'000));
+  REQUIRE(next);
+  REQUIRE(*next);
+  CHECK((*next)->outcome == Outcome::ok);
+  CHECK(worker->driver() == "99.0");
+}
+
+TEST_CASE("an executable of workers that is given goes before the environment's") {
   CHECK(find_executable(AUTOTUNE_FAKE_WORKER) == std::filesystem::path(AUTOTUNE_FAKE_WORKER));
   const auto folder = find_executable("/tmp");
   REQUIRE_FALSE(folder);
@@ -178,6 +197,7 @@ TEST_CASE("the executable of workers is looked for in order") {
   CHECK(find_executable("") == std::filesystem::path(AUTOTUNE_FAKE_WORKER));
   setenv("AUTOTUNE_WORKER", "/nonexistent/autotune", 1);
   CHECK_FALSE(find_executable(""));
+  CHECK(find_executable(AUTOTUNE_FAKE_WORKER) == std::filesystem::path(AUTOTUNE_FAKE_WORKER));
   unsetenv("AUTOTUNE_WORKER");
 }
 
