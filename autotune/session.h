@@ -26,7 +26,8 @@ struct SessionOptions {
 
 // Thread-safe: any number of threads may use one session. Fork-aware: a child process goes on with
 // what was answered before the fork and opens the cache anew for the rest. (A CUDA context does not
-// outlive a fork, whoever made it.) Move-only; moving is not thread-safe.
+// outlive a fork, whoever made it.) While one thread forks, no other may open or end a session.
+// Move-only; moving is not thread-safe.
 class Session {
  public:
   // Asks cache, then bundle, then the winners that came with the library. A cache that cannot be
@@ -43,7 +44,8 @@ class Session {
   // compiling is not allowed, the performance model's choice is the answer only where nothing like
   // the problem was tuned, for its code is stored nowhere. The second time the same problem is a
   // lookup in memory. An answer stays the same for as long as the session lives, also when the
-  // cache changes. Errors: bad_input (the problem), nothing_fits.
+  // cache changes; but one that was asked for more than 65,535 different problems starts anew.
+  // Errors: bad_input (the problem), nothing_fits.
   Expected<BestConfig> best_config(const Problem& problem) const;
 
   // The answer as an object to launch, loaded into the CUDA context that is current on this thread;

@@ -68,7 +68,8 @@ Expected<std::optional<CubinRecord>> Store::cubin(const CubinKey& key) const {
     sound = select->sound();
   }
   if (sound && seal == seal_of(key, cubin)) return cubin;
-  if (!impl_->writable) return std::nullopt;
+  const bool in_a_view = sqlite3_get_autocommit(impl_->db->handle()) == 0;
+  if (!impl_->writable || in_a_view) return std::nullopt;
 
   // The seal in the condition spares a sound one that another process has put there since.
   auto transaction = impl_->begin();

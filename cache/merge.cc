@@ -115,7 +115,7 @@ Expected<void> add_cubins(const Connection& from, const Store& other, Merger& me
 }  // namespace
 
 Expected<Merged> Store::merge(const std::vector<const Store*>& others) {
-  // What the others hold is one consistent state each, from before the first row is written.
+  // What the others hold is one consistent state each, also where one of them is written meanwhile.
   std::vector<const Store*> sources;
   std::vector<Transaction> views;
   for (const Store* other : others) {

@@ -112,9 +112,9 @@ Expected<void> check_pages(const Connection& db) {
                 fmt::format("cache {} is damaged: {}", db.path().string(), *finding));
   };
   if (pages * page_bytes <= kWholeCheckBytes) return clean("PRAGMA quick_check(1)");
-  for (const char* sql :
-       {"PRAGMA quick_check(device)", "PRAGMA quick_check(problem)", "PRAGMA quick_check(run)",
-        "PRAGMA quick_check(trial)", "PRAGMA quick_check(winner)"}) {
+  for (const char* sql : {"PRAGMA quick_check(device)", "PRAGMA quick_check(problem)",
+                          "PRAGMA quick_check(run)", "PRAGMA quick_check(rejected)",
+                          "PRAGMA quick_check(trial)", "PRAGMA quick_check(winner)"}) {
     if (auto result = clean(sql); !result) return result;
   }
   return {};
@@ -135,7 +135,9 @@ Expected<void> make_ready(const Connection& db) {
                                              "(--cache)",
                                              db.path().string(), *mode));
   }
-  if (*content != Content::current) return bring_up_to_date(db);
+  if (*content != Content::current) {
+    if (const auto done = bring_up_to_date(db); !done) return done;
+  }
   return check_pages(db);
 }
 
@@ -239,6 +241,7 @@ Expected<Store> Store::open(const fs::path& given, Access access) {
 
   auto impl = std::make_unique<Impl>();
   impl->path = path;
+  std::optional<Error> not_written;
   if (access == Access::read_write) {
     const int obstacle = *exists ? why_unwritable(path) : create_file(path);
     if (obstacle != 0 && !refuses_writing(obstacle)) {
@@ -253,14 +256,15 @@ Expected<Store> Store::open(const fs::path& given, Access access) {
       impl->message = std::move(opened->message);
       impl->writable = true;
     } else if (opened.error().code == ErrorCode::io_failed) {
-      impl->message = opened.error().message + "\nwhat is measured is not kept";
+      not_written = opened.error();
+      impl->message = not_written->message + "\nwhat is measured is not kept";
     } else {
       return tl::unexpected(opened.error());
     }
   }
   if (!impl->writable && fs::exists(path, error)) {
     auto opened = open_reader(path);
-    if (!opened) return tl::unexpected(opened.error());
+    if (!opened) return tl::unexpected(not_written.value_or(opened.error()));
     impl->db = std::move(opened->db);
     if (!opened->message.empty()) add_line(impl->message, opened->message);
   }

@@ -183,7 +183,7 @@ Expected<Content> content_of(const Connection& connection) {
   if (*version < 1) return incomplete(connection);
   const auto tables = number(connection, kCountTables);
   if (!tables) return tl::unexpected(tables.error());
-  if (*version == kSchemaVersion && *tables != kTables) return incomplete(connection);
+  if (*tables != kTables) return incomplete(connection);
   const auto columns = number(connection, kCountProblemColumns);
   if (!columns) return tl::unexpected(columns.error());
   if (*columns != problem_columns(*version)) return incomplete(connection);
@@ -203,10 +203,10 @@ Error refusal(const Connection& connection, Content content) {
                       file)};
 }
 
-Expected<void> bring_up_to_date(const Connection& connection) {
-  auto transaction = Transaction::write(connection);
-  if (!transaction) return tl::unexpected(transaction.error());
-  // Looked at again under the lock: another process may have been here first.
+namespace {
+
+// Within a write transaction.
+Expected<void> climb(const Connection& connection) {
   const auto content = content_of(connection);
   if (!content) return tl::unexpected(content.error());
   if (*content == Content::current) return {};
@@ -221,8 +221,16 @@ Expected<void> bring_up_to_date(const Connection& connection) {
   }
   const auto identity = fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}",
                                     kApplicationId, kSchemaVersion);
-  const auto identified = connection.execute(identity.c_str());
-  if (!identified) return identified;
+  return connection.execute(identity.c_str());
+}
+
+}  // namespace
+
+Expected<void> bring_up_to_date(const Connection& connection) {
+  auto transaction = Transaction::write(connection);
+  if (!transaction) return tl::unexpected(transaction.error());
+  // Looks again under the lock: another process may have been here first.
+  if (const auto climbed = climb(connection); !climbed) return climbed;
   return transaction->commit();
 }
 
@@ -231,7 +239,9 @@ Expected<Transaction> begin_write(const Connection& connection) {
   if (!transaction) return transaction;
   const auto version = number(connection, "PRAGMA user_version");
   if (!version) return tl::unexpected(version.error());
-  if (*version != kSchemaVersion) return tl::unexpected(refusal(connection, Content::newer));
+  if (*version != kSchemaVersion) {
+    if (const auto climbed = climb(connection); !climbed) return tl::unexpected(climbed.error());
+  }
   return transaction;
 }
 

@@ -28,8 +28,9 @@ Expected<Content> content_of(const Connection& connection);
 // foreign_file as content_of() finds it.
 Expected<void> bring_up_to_date(const Connection& connection);
 
-// A write transaction on tables that still are of kSchemaVersion: a newer program may have migrated
-// them since this connection was opened (foreign_file).
+// A write transaction on tables of kSchemaVersion. Since this connection was opened a newer program
+// may have migrated them (foreign_file), and another process may have emptied a damaged file, which
+// gets new ones.
 Expected<Transaction> begin_write(const Connection& connection);
 
 // The sentence for Content::newer and Content::foreign.

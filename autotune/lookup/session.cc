@@ -134,6 +134,7 @@ Expected<Session> Session::open(const SessionOptions& options) {
     if (!path) message = path.error().message;
     cache = std::move(path).value_or(fs::path());
   }
+  io::default_space({});  // made now, and not while another thread forks
   auto libraries = lookup::Libraries::open(cache, options.bundle);
   if (!libraries) return tl::unexpected(libraries.error());
   auto fits = check_bundle((*libraries)->bundle_info(), options.bundle, *device);
@@ -157,14 +158,17 @@ Expected<Kernel> Session::kernel(const Problem& problem) const {
   const auto config = lookup::KernelMaker::config_of(*best, whole, impl_->device);
   if (!config) return tl::unexpected(config.error());
   auto kernel = impl_->kernel(*config, whole);
-  if (kernel || !needs_clusters_at_once(*config, whole, impl_->device)) return kernel;
+  const bool refused = !kernel && kernel.error().code == ErrorCode::failed;
+  if (!refused || !needs_clusters_at_once(*config, whole, impl_->device)) return kernel;
   // GPUs of one name need not hold the same number of clusters at once: do without.
   DeviceSpec unknown = impl_->device;
   unknown.clustered_sms = 0;
   const auto other = impl_->answer(whole, unknown);
   const auto without = other ? lookup::KernelMaker::config_of(*other, whole, unknown)
                              : Expected<Config>(tl::unexpected(other.error()));
-  return without ? impl_->kernel(*without, whole) : std::move(kernel);
+  if (!without) return kernel;
+  auto second = impl_->kernel(*without, whole);
+  return second ? std::move(second) : std::move(kernel);
 }
 
 const std::string& Session::device() const { return impl_->device.name; }

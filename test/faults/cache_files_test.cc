@@ -229,6 +229,31 @@ TEST_CASE("a writer that has the file open goes on in the fresh one") {
   CHECK(early->verify()->findings.empty());
 }
 
+TEST_CASE("a writer that has the file open makes tables where another one had to leave it empty") {
+  const TempFolder folder;
+  put_bytes(folder / "cache.db", sound_cache());
+  auto early = Store::open(folder / "cache.db", Access::read_write);
+  REQUIRE(early);
+  CHECK(in_child([&] {
+          put_bytes(folder / "cache.db", "");
+          return std::string{};
+        }) == "");
+  TrialRecord trial = sample_trial(2);
+  CHECK(early->record(trial));
+  CHECK(trials_in(*early) == 1);
+  CHECK(early->verify()->findings.empty());
+}
+
+TEST_CASE("a damaged cache that cannot be moved aside is said to be so") {
+  const TempFolder folder;
+  const fs::path file = folder / std::string(240, 'x');  // with what is put behind it too long
+  put_bytes(file, sound_cache().substr(0, 9000));
+  const auto store = Store::open(file, Access::read_write);
+  REQUIRE_FALSE(store);
+  CHECK(store.error().message.find("cannot be moved to") != std::string::npos);
+  CHECK(bytes_of(file).size() == 9000);
+}
+
 void check_left_alone(const TempFolder& folder, const std::string& word) {
   const std::string before = bytes_of(folder / "cache.db");
   for (const Access access : {Access::read_write, Access::read_only}) {

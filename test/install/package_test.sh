@@ -107,7 +107,7 @@ fi
 
 # The manual page names every command, and man takes it as it is where there is one.
 page=$prefix/share/man/man1/autotune.1
-for command in plan tune bench best cache; do
+for command in devices plan explain tune bench best bundle cache sweep replay calibrate; do
   grep -q "AUTOTUNE $command\"" "$page" || wrong "$page lacks $command"
 done
 grep -q -- '--max\\-smem\|\\-\\-max\\-smem' "$page" || wrong "$page lacks an option"

@@ -1,5 +1,6 @@
 #include "cache/bundle.h"
 
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -145,12 +146,31 @@ TEST_CASE("a bundle takes the place of a bundle or of an empty file") {
   CHECK_FALSE(Bundle::check_place("/dev/null").has_value());
 }
 
-TEST_CASE("an image that is a database of something else is damaged") {
-  for (const std::string& image : {std::string("x"), std::string(4096, 'S')}) {
+TEST_CASE("an image that is no database, or one of something else, is damaged") {
+  const TempFolder folder;
+  const auto database = [&](const char* name, const char* sql) {
+    sqlite3* db = nullptr;
+    REQUIRE(sqlite3_open((folder / name).c_str(), &db) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(db, sql, nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(db);
+    return bytes_of(folder / name);
+  };
+  REQUIRE(Store::open(folder / "cache.db", Access::read_write));
+  const auto refusal = [](const std::string& image) {
     const auto bundle = Bundle::of_image(image, "some.bundle");
     REQUIRE_FALSE(bundle.has_value());
     CHECK(bundle.error().code == ErrorCode::corrupt_file);
-  }
+    return bundle.error().message;
+  };
+  CHECK(refusal("x") != "");
+  CHECK(refusal(std::string(4096, 'S')) != "");
+  const std::string wrong_tables = "its tables are not those of a bundle";
+  CHECK(refusal(database("diary", "CREATE TABLE diary (day)")).find(wrong_tables) !=
+        std::string::npos);
+  CHECK(refusal(database("empty", "CREATE TABLE day (day); DROP TABLE day")).find(wrong_tables) !=
+        std::string::npos);
+  // A cache has the tables, and no word of what it would be a bundle of.
+  CHECK(refusal(bytes_of(folder / "cache.db")).find("no such table: bundle") != std::string::npos);
 }
 
 TEST_CASE("a bundle that cannot be written leaves nothing behind") {

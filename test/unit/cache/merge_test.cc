@@ -23,9 +23,9 @@ std::string content_of_file(const fs::path& file) {
         "t.time, t.outcome, t.median_us, t.samples, t.log FROM trial t JOIN problem p ON p.id = "
         "t.problem JOIN device d ON d.id = t.device LEFT JOIN run r ON r.id = t.run ORDER BY 1, 4, "
         "6, 7, 8",
-        "SELECT p.key, d.fingerprint, t.config, t.compiler, w.lead_percent, w.tie, w.default_us "
-        "FROM winner w JOIN trial t ON t.id = w.trial JOIN problem p ON p.id = w.problem JOIN "
-        "device d ON d.id = w.device ORDER BY 1, 2",
+        "SELECT p.key, d.fingerprint, t.config, t.compiler, w.lead_percent, w.tie, w.default_us, "
+        "r.host FROM winner w JOIN trial t ON t.id = w.trial JOIN problem p ON p.id = w.problem "
+        "JOIN device d ON d.id = w.device LEFT JOIN run r ON r.id = t.run ORDER BY 1, 2",
         "SELECT source_hash, arch, compiler, seal, length(image) FROM cubin ORDER BY 1, 2, 3"}) {
     const int code = sqlite3_exec(
         db, sql,
@@ -146,6 +146,8 @@ TEST_CASE("the better time wins under each key and brings its run along") {
     const std::string content = content_of_file(folder / "target.db");
     CHECK(content.find("|90.0|") != std::string::npos);
     CHECK(content.find("|120.0|") == std::string::npos);
+    CHECK(content.find("|fast host|") != std::string::npos);
+    CHECK(content.find("|slow host|") == std::string::npos);
   }
 }
 

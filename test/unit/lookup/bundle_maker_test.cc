@@ -24,8 +24,10 @@ TEST_CASE("a tuned problem and its code go from the cache into the bundle") {
   setting.fill();
   const auto store = cache::Store::open(setting.file, cache::Access::read_only);
   REQUIRE(store.has_value());
-  // The second problem is another one with the same code.
-  const std::vector<Problem> problems = {setting.problem, setting.problem};
+  const Problem same_code = Setting::square(4160);
+  setting.crown(same_code, setting.config, 210);
+  REQUIRE(source_hash(setting.config, same_code, setting.device) == setting.hash());
+  const std::vector<Problem> problems = {setting.problem, same_code};
   const auto made =
       lookup::make_bundle(info_for(setting.device), problems, setting.device, &*store, never);
   REQUIRE(made.has_value());

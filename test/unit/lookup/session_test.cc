@@ -103,7 +103,9 @@ TEST_CASE("the memory keeps what came first, and is bounded") {
     best.problem.m = m;
     memory.keep(best.problem, best);
   }
-  CHECK_FALSE(memory.find(Setting::square(1)).has_value());
+  Problem first;
+  first.m = 1;
+  CHECK_FALSE(memory.find(first).has_value());
   CHECK(memory.find(best.problem).has_value());
   BestConfig other = best;
   other.config = "late";
