@@ -84,7 +84,7 @@ bool splits_lines(const Problem& problem);
 // everything that decides which configuration is best, for a checked problem. Leading dimensions
 // count by their alignment (bytes of A's, B's and C's rows), beta as "0" or "nonzero". Ends with
 // " splits_lines" where rows of A or B do, with " exact_fp32" where that is asked for, and with
-// " activation=silu" where the family is gated.
+// " activation=silu" where the family has one.
 std::string problem_key(const Problem& problem);
 
 // "4096x4096x4096 bf16 tn", with only the unusual parts added; of an MLP, "geglu_mlp tokens=100

@@ -47,14 +47,23 @@ double expected_improvement(double best, double mean, double deviation) {
   return (best - mean) * below(z) + deviation * density(z);
 }
 
+bool staggers(const Candidate& candidate) {
+  return candidate.config.kernel->tile_order(candidate.config).stagger != 0;
+}
+
 // The survivors that the choice is made among, by their places in the plan. Staggered k tiles, of
-// which the prediction knows nothing, come in the end, with the best codes.
+// which the prediction knows nothing, come in the end, with the best codes; but of a kernel that
+// has no others. The default config is always in it.
 std::vector<std::size_t> field_of(const Plan& plan) {
+  std::set<const HostTwin*> with_others;
+  for (const Candidate& each : plan.survivors) {
+    if (!staggers(each)) with_others.insert(each.config.kernel);
+  }
   std::vector<std::size_t> field;
   std::map<const HostTwin*, std::size_t> of_kernel;
   for (std::size_t i = 0; i < plan.survivors.size(); ++i) {
     const Config& config = plan.survivors[i].config;
-    if (config.kernel->tile_order(config).stagger != 0) continue;
+    if (i > 0 && staggers(plan.survivors[i]) && with_others.contains(config.kernel)) continue;
     if (++of_kernel[config.kernel] <= kField) field.push_back(i);
   }
   return field;
@@ -167,7 +176,11 @@ class ModelGuided final : public Strategy {
       outside_pending_.erase(seen.candidate);
     }
     if (seen.outcome == Outcome::ok) {
-      if (candidate) good_.push_back({*candidate, seen.median_us});
+      if (candidate) {
+        good_.push_back({*candidate, seen.median_us});
+      } else {
+        good_outside_.push_back({seen.candidate, seen.median_us});
+      }
       best_ = std::min(best_, std::log(seen.median_us));
       if (best_ < gained_ - kGain) {
         gained_ = best_;
@@ -222,7 +235,10 @@ class ModelGuided final : public Strategy {
   }
 
   std::vector<std::size_t> orders_of_best() const {
-    std::vector<Surrogate::Sample> ranking = good_;
+    std::vector<Surrogate::Sample> ranking = good_outside_;  // by places in the plan
+    for (const Surrogate::Sample& each : good_) {
+      ranking.push_back({places_[each.candidate], each.us});
+    }
     std::sort(ranking.begin(), ranking.end(),
               [](const Surrogate::Sample& a, const Surrogate::Sample& b) {
                 return std::tie(a.us, a.candidate) < std::tie(b.us, b.candidate);
@@ -230,7 +246,7 @@ class ModelGuided final : public Strategy {
     std::vector<Config> codes;
     for (const Surrogate::Sample& each : ranking) {
       if (codes.size() == kTopCodes || each.us > kLongUs) break;
-      const Config code = code_of(field_[each.candidate].config);
+      const Config code = code_of(plan_.survivors[each.candidate].config);
       if (std::find(codes.begin(), codes.end(), code) == codes.end()) codes.push_back(code);
     }
     std::vector<std::size_t> orders;
@@ -348,6 +364,7 @@ class ModelGuided final : public Strategy {
   std::size_t ranked_ = 0;                    // the ranking before it is planned
   std::size_t known_ = 0;                     // of the history
   std::vector<Surrogate::Sample> good_;
+  std::vector<Surrogate::Sample> good_outside_;  // of the field: by places in the plan
   std::vector<std::size_t> failed_;
   double best_ = std::numeric_limits<double>::infinity();  // least log(us) seen
   double gained_ = best_;                                  // the same when it last fell by kGain

@@ -76,10 +76,11 @@ std::vector<std::string> for_each_checked(const Request& request, const Visit& v
   for (const HostTwin* kernel : request.family->kernels) {
     std::string reason = kernel->unsupported(request.traits, *request.device);
     if (const std::int64_t most = kernel->most_rows(request.traits);
-        most > 0 && request.problem.m > most) {
+        reason.empty() && most > 0 && request.problem.m > most) {
       reason = fmt::format("serves at most {} rows of C", most);
     }
-    if (const std::int64_t least = kernel->least_k(request.traits); request.problem.k < least) {
+    if (const std::int64_t least = kernel->least_k(request.traits);
+        reason.empty() && request.problem.k < least) {
       reason = fmt::format("is exact enough from k = {} on", least);
     }
     if (!reason.empty()) {

@@ -11,9 +11,9 @@
 namespace autotune::search {
 
 // Indices of up to `count` survivors, the default config first, the rest by turns from each kernel
-// and, within it, from each tile shape; at most two of one compiled code, which then differ in
-// run-time parameters. Every first part of the list is spread just so. Deterministic for a seed;
-// which codes are drawn hardly depends on the problem, so problems share them.
+// and, within it, from each tile shape; of these at most two of one compiled code, which then
+// differ in run-time parameters. Every first part of the list is spread just so. Deterministic for
+// a seed; which codes are drawn hardly depends on the problem, so problems share them.
 std::vector<std::size_t> draw_spread(const Plan& plan, std::size_t count, std::uint64_t seed);
 
 }  // namespace autotune::search

@@ -130,6 +130,7 @@ std::optional<Config> usable(const std::string& text, const Problem& problem,
     const Config own = stage_of(*config, i);
     const KernelTraits traits = traits_of(stage);
     if (!own.kernel->unsupported(traits, device).empty()) return std::nullopt;
+    if (stage.k < own.kernel->least_k(traits)) return std::nullopt;
     if (search::check(own, stage, traits, device, limits, nullptr)) return std::nullopt;
   }
   return *config;

@@ -288,9 +288,15 @@ TEST_CASE("a whole needs the larger block of its kernels, and one workspace for 
   CHECK(both.threads == std::max(first.threads, second.threads));
   CHECK(both.registers == std::max(first.registers, second.registers));
   CHECK(both.workspace_bytes == workspace_of(config, problem, device(), 0).bytes);
-  const Config swapped = config_of("wgmma:block_m=64 + mma:block_m=64,block_n=32");
-  CHECK(resources_of(swapped, problem, device(), 0).threads ==
-        std::max(needs(swapped, problem, 0).threads, needs(swapped, problem, 1).threads));
+  const Config swapped = config_of("mma:block_m=64,block_n=32 + wgmma:block_m=64");
+  const Resources larger = needs(swapped, problem, 1);
+  REQUIRE(larger.smem_bytes > needs(swapped, problem, 0).smem_bytes);
+  REQUIRE(larger.threads > needs(swapped, problem, 0).threads);
+  REQUIRE(larger.registers > needs(swapped, problem, 0).registers);
+  const Resources swapped_both = resources_of(swapped, problem, device(), 0);
+  CHECK(swapped_both.smem_bytes == larger.smem_bytes);
+  CHECK(swapped_both.threads == larger.threads);
+  CHECK(swapped_both.registers == larger.registers);
 
   const Problem single = whole(given("gemm"));
   const Config mma = config_of("mma", "gemm");

@@ -29,7 +29,7 @@ TEST_CASE("every rule passes at its limit and rejects one step above it") {
   };
   const Case cases[] = {
       {"smem", 232448, {Rule::shared_memory, 232449, 232448}},
-      {"static_smem", 49152 - 1024, {Rule::shared_memory, 49153, 49152}},
+      {"static_smem", 49152, {Rule::shared_memory, 49153, 49152}},
       {"threads", 1024, {Rule::threads, 1056, 1024}},
       {"cluster", 8, {Rule::cluster, 9, 8}},
       {"barriers", 16, {Rule::barriers, 17, 16}},

@@ -11,8 +11,8 @@ namespace {
 // The model was not fitted to it, so no fit changes which survivors stand for the others.
 constexpr std::string_view kUnfitted = "nvidia-gh200-480gb";
 
-// Every 97th survivor or so of some problems, timed by a GPU with those coefficients, each time off
-// by up to `noise`.
+// Some 150 survivors of each of some problems, timed by a GPU with those coefficients, each time
+// off by up to `noise`.
 std::vector<MeasuredConfig> timed(const ModelCoefficients& real, double noise) {
   Problem by_ffma = gemm(1024, 1024, 1024, DType::fp32);
   by_ffma.exact_fp32 = true;

@@ -54,10 +54,12 @@ TEST_CASE("tiles that no walk width divides are walked over evenly") {
   const TileOrder order{false, 4};
   const Walked first = walked(order, 24, 5, 72);
   CHECK((first.m == 24 && first.n == 3));
-  const Walked counted_first = counted(order, 24, 5, 72);
-  CHECK((counted_first.m == 24 && counted_first.n == 3));
-  CHECK(walked(order, 24, 5, 120).n == 5);
-  CHECK(counted(order, 24, 5, 16).m == 6);  // 3 in each of five steps and one of a sixth
+  for (const int count : {1, 3, 15, 72, 120}) {  // whole steps, or one that has begun
+    INFO(count << " of 24x5");
+    const Walked real = counted(order, 24, 5, count);
+    CHECK(walked(order, 24, 5, count).m == real.m);
+    CHECK(walked(order, 24, 5, count).n == real.n);
+  }
 }
 
 }  // namespace autotune::search
