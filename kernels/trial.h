@@ -1,10 +1,8 @@
 // One config that was tried on one problem, and what came of it.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "kernels/config.h"
 #include "kernels/resources.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A whole round on a machine with a GPU, from files that were built elsewhere (scripts/portable.sh
 # gpu_tests): needs nothing there but the driver and NVRTC. Logs and JSON go into OUT.
-#   gpu_round.sh OUT [PART...]                     those named, else all but --startup
+#   gpu_round.sh OUT [PART...]                     those named, else --tests --sanitize --tune --bench
 #   gpu_round.sh OUT --time CONFIGS [OPTION...]    times each line of the file CONFIGS on one problem
 # Parts:
 #   --tests      GPU tests, where a missing GPU is a failure

@@ -2,7 +2,6 @@
 // wrong nearby.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "search/check.h"

@@ -73,7 +73,8 @@ struct Baseline::Impl {
   Expected<void> add_form(const Problem& product, std::vector<DevicePointers> launches,
                           const char* behind);
   Expected<void> add_gated_forms(const Problem& gate, const DevicePointers& at);
-  Expected<void> add_mlp(const Sampler& sample, const DevicePointers& at);
+  Expected<void> add_mlp(Timer& timer, const Sampler& sample, const DevicePointers& at);
+  Expected<std::optional<Subject>> in_mode(Timer& timer, Subject subject) const;
   Expected<void> run(const Candidate& candidate, void* stream, std::size_t place) const;
   Expected<void> add_candidate(Timer& timer, Candidate candidate);
 };
@@ -120,8 +121,18 @@ Expected<void> Baseline::Impl::add_gated_forms(const Problem& problem, const Dev
   return {};
 }
 
+// None where it cannot be timed so; only a lost GPU is an error.
+Expected<std::optional<Subject>> Baseline::Impl::in_mode(Timer& timer, Subject subject) const {
+  if (mode != TimingMode::hot) return subject;
+  auto hot = timer.make_hot(subject);
+  if (hot) return std::move(*hot);
+  if (bench.lost()) return tl::unexpected(hot.error());
+  return std::nullopt;
+}
+
 // Both products into an intermediate, and from there the fastest product down, found by itself.
-Expected<void> Baseline::Impl::add_mlp(const Sampler& sample, const DevicePointers& at) {
+Expected<void> Baseline::Impl::add_mlp(Timer& timer, const Sampler& sample,
+                                       const DevicePointers& at) {
   const Problem first = stage_of(problem, 0);
   const Problem second = stage_of(problem, 1);
   const std::int64_t bytes = first.m * first.ldc * storage_bytes(first.out_dtype);
@@ -150,12 +161,15 @@ Expected<void> Baseline::Impl::add_mlp(const Sampler& sample, const DevicePointe
                 {},
                 nullptr,
                 1};
-    if (way.launch(bench.stream(), 0)) {
-      heuristics.push_back(i);
-      ways.push_back(std::move(way));
-    } else if (auto alive = bench.synchronize(); !alive) {
-      return alive;
+    if (!way.launch(bench.stream(), 0)) {
+      if (auto alive = bench.synchronize(); !alive) return alive;
+      continue;
     }
+    auto ready = in_mode(timer, std::move(way));
+    if (!ready) return tl::unexpected(ready.error());
+    if (!*ready) continue;
+    heuristics.push_back(i);
+    ways.push_back(std::move(**ready));
   }
   const auto fastest = fastest_of(bench, sample, ways, operands.places());
   if (!fastest) return tl::unexpected(fastest.error());
@@ -194,13 +208,11 @@ Expected<void> Baseline::Impl::add_candidate(Timer& timer, Candidate candidate) 
   const bool exact = problem.dtype != DType::fp32 || result->ok;
   if (!exact || !result->complete) return {};
 
-  if (mode == TimingMode::hot) {
-    auto hot = timer.make_hot(subject);
-    if (!hot) return bench.lost() ? Expected<void>(tl::unexpected(hot.error())) : Expected<void>{};
-    subject = std::move(*hot);
-  }
+  auto ready = in_mode(timer, std::move(subject));
+  if (!ready) return tl::unexpected(ready.error());
+  if (!*ready) return {};
   candidates.push_back(std::move(candidate));
-  subjects.push_back(std::move(subject));
+  subjects.push_back(std::move(**ready));
   return {};
 }
 
@@ -212,7 +224,7 @@ Expected<Baseline> Baseline::choose(Workbench& bench, Timer& timer, const Sample
       new Impl{bench, operands, operands.problem(), mode, std::move(*handles)});
   const DevicePointers at = operands.pointers();
   const Problem& problem = impl->problem;
-  auto state = is_mlp(problem)     ? impl->add_mlp(sample, at)
+  auto state = is_mlp(problem)     ? impl->add_mlp(timer, sample, at)
                : is_gated(problem) ? impl->add_gated_forms(problem, at)
                                    : impl->add_form(problem, {at}, "");
   if (!state) return tl::unexpected(state.error());

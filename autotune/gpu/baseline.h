@@ -1,7 +1,6 @@
 // The best that cuBLASLt and cuBLAS have for a problem: what ours is compared with.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>

@@ -2,7 +2,6 @@
 // headers: included in autotune/gpu/ only.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "autotune/gpu/cublas.h"

@@ -177,8 +177,13 @@ Expected<DetectedGpu> detect_gpu(int index) {
   for (DetectedGpu& gpu : *gpus) {
     if (gpu.index == index) return std::move(gpu);
   }
-  return fail(ErrorCode::no_gpu, fmt::format("there is no GPU {} here: the driver counts {} from 0",
-                                             index, gpus->size()));
+  std::string usable;
+  for (const DetectedGpu& gpu : *gpus) {
+    usable += fmt::format("{}{} ({})", usable.empty() ? "" : ", ", gpu.index, gpu.spec.name);
+  }
+  return fail(
+      ErrorCode::no_gpu,
+      fmt::format("there is no GPU {} here that this program knows; there is {}", index, usable));
 }
 
 }  // namespace autotune::gpu

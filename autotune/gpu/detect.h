@@ -23,7 +23,7 @@ struct DetectedGpu {
 // no_gpu names it.
 Expected<std::vector<DetectedGpu>> detect_gpus();
 
-// The one that the driver counts as `index`; no_gpu tells how many there are.
+// The one that the driver counts as `index`; no_gpu tells which there are.
 Expected<DetectedGpu> detect_gpu(int index);
 
 // What the driver says of a device, in the driver's units.

@@ -48,8 +48,8 @@ class Choice {
     auto state = take_turns(kFirstRounds, kWarmUpS);
     if (!state) return tl::unexpected(state.error());
     leave(kClose);
-    const int rounds =
-        std::clamp(static_cast<int>(kTurnsUs / round_us()), kLeastRounds, kMostRounds);
+    const int rounds = std::clamp(static_cast<int>(kTurnsUs / (round_us() * ways_.runs)),
+                                  kLeastRounds, kMostRounds);
     state = take_turns(static_cast<std::size_t>(rounds), 0);  // the GPU is warm
     if (!state) return tl::unexpected(state.error());
     const Level level = us_[fastest_.level.front()] > kLongChoiceUs ? kLevelOfLong : kLevel;

@@ -24,7 +24,6 @@ class Handle {
     if (auto api = driver()) Release{}(**api, raw_);
   }
   Raw get() const { return raw_; }
-  explicit operator bool() const { return raw_ != Raw{}; }
 
  private:
   Raw raw_{};

@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(kSide* kSide)
 struct Comparison {
   double error_squares;      // sum of (out - ref)^2 over finite pairs
   double reference_squares;  // sum of ref^2
-  u64 bad;                   // elements that are NaN or infinite where the reference is not
+  u64 bad;                   // other than the reference, and one of the two NaN or infinite
   u32 worst_bits;            // largest error / (absolute + relative * |ref|), as float bits
   u32 padding;
 };

@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <optional>
-#include <span>
 #include <thread>
 #include <vector>
 
@@ -129,8 +128,11 @@ Result<Timed> Measurer::Impl::measure(const worker::MeasureRequest& request) {
   if (has_reference) {
     auto made = reference_subject();
     auto ready = made ? rig->in_mode(std::move(*made), request.problem.mode) : std::move(made);
-    if (!ready) return tl::unexpected(ready.error());
-    reference.emplace(std::move(*ready));
+    if (ready) {
+      reference.emplace(std::move(*ready));
+    } else if (rig->bench().lost()) {
+      return tl::unexpected(ready.error());
+    }
   }
   auto figures = time(*timed, rule_of(options), reference ? &*reference : nullptr);
   if (!figures) return figures;

@@ -22,7 +22,6 @@ class Nvml {
   Nvml& operator=(Nvml&&) noexcept;
   ~Nvml();
 
-  bool available() const { return impl_ != nullptr; }
   ClockState read() const;
 
  private:

@@ -97,7 +97,7 @@ Expected<Nvrtc> open_nvrtc() {
   int major = 0;
   int minor = 0;
   api->nvrtcVersion(&major, &minor);
-  return Nvrtc(api, fmt::format("nvrtc {}.{}", major, minor), api->library.name());
+  return Nvrtc(api, fmt::format("nvrtc {}.{}", major, minor));
 }
 
 constexpr std::string_view kReal = "sm_";  // how the name of an architecture begins
@@ -182,8 +182,7 @@ void take_cubin(const Nvrtc::Api& api, nvrtcProgram program, std::string_view en
 
 }  // namespace
 
-Nvrtc::Nvrtc(const Api* api, std::string version, std::string file)
-    : api_(api), version_(std::move(version)), file_(std::move(file)) {}
+Nvrtc::Nvrtc(const Api* api, std::string version) : api_(api), version_(std::move(version)) {}
 
 CompiledCode Nvrtc::compile(const SourceCode& source) const {
   const auto start = std::chrono::steady_clock::now();

@@ -35,12 +35,10 @@ struct CompiledCode {
 class Nvrtc {
  public:
   struct Api;
-  explicit Nvrtc(const Api* api, std::string version, std::string file);
+  Nvrtc(const Api* api, std::string version);
 
   // "nvrtc 13.0"
   const std::string& version() const { return version_; }
-  // The library file that was opened.
-  const std::string& file() const { return file_; }
   // A source that does not compile is data, not an error. Any number of threads may compile at
   // once.
   CompiledCode compile(const SourceCode& source) const;
@@ -55,7 +53,6 @@ class Nvrtc {
  private:
   const Api* api_;
   std::string version_;
-  std::string file_;
 };
 
 // The opened compiler, the same for the whole program: $AUTOTUNE_NVRTC (file or folder) alone where

@@ -177,6 +177,7 @@ Result<void> Rig::wake_up() {
     if (state) state = bench_.synchronize();
     if (!state) return tl::unexpected(failure(state.error()));
   }
+  last_busy_ = Clock::now();
   return {};
 }
 

@@ -61,6 +61,7 @@ class Rig {
   Result<Subject> in_mode(Subject subject, TimingMode mode);
   // As Timer has it, on a GPU that is awake.
   Result<std::vector<double>> sample(std::span<const Turn> order);
+  Result<void> wake_up();  // where it has idled; not of what is timed
   // Some milliseconds of a subject whose launches take `us` each, mostly waited for in sleep: the
   // compilers need the processor.
   Result<void> keep_busy(const Subject& subject, double us);
@@ -68,8 +69,6 @@ class Rig {
   double lacking_warmth_s() const { return warmth_.lacking_s(Clock::now()); }
 
  private:
-  Result<void> wake_up();
-
   struct KeptKernel {
     std::string cubin;
     std::string entry;

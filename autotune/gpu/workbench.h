@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "autotune/gpu/detect.h"
@@ -44,7 +43,7 @@ struct Comparison {
   double error_norm = 0;      // |out - ref|_F over finite pairs
   double reference_norm = 0;  // |ref|_F
   double worst_ratio = 0;     // largest error / (absolute + relative * |ref|)
-  std::int64_t bad = 0;       // NaN or infinite where the reference is not
+  std::int64_t bad = 0;       // other than the reference, and one of the two NaN or infinite
 };
 
 // Everything runs on one stream, in order; what takes no result back does not wait.

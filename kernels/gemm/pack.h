@@ -1,7 +1,6 @@
 // What the host twins of kernels that pack operands share (pack.cuh).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 

@@ -1,6 +1,5 @@
 // The warp-role thread budget: roles of 4 + 4 + 4 warps need 384 threads, and the function was
 // compiled for 256. Seen in the cubin, before any launch and without a GPU.
-#include <string>
 #include <vector>
 
 #include "autotune/gpu/nvrtc.h"

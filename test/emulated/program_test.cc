@@ -1,5 +1,4 @@
 // What instructions do, one by one, in small kernels written in PTX.
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>

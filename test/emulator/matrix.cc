@@ -1,7 +1,5 @@
 #include "test/emulator/matrix.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "test/emulator/numbers.h"

@@ -1,7 +1,6 @@
 // Configs of a problem, given or sampled, each compiled, run and compared with the reference.
 #pragma once
 
-#include <string>
 #include <utility>
 #include <vector>
 

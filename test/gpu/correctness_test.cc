@@ -129,7 +129,7 @@ TEST_CASE("one wrong element never passes") {
     Prepared prepared(*bench, product(dtype, 64));
     multiply(*bench, prepared.operands, 64);
     const int size = storage_bytes(prepared.operands.problem().out_dtype);
-    // Sign and exponent of one element: 2 where values are about 1.
+    // Sign and exponent of one element: 4, in fp16 2.25, where values are about 1.
     prepared.put_byte(777 * size + size - 1, 0x40);
     prepared.put_byte(777 * size + size - 2, 0x80);
     const Correctness result = prepared.verify();

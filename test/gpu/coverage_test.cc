@@ -1,5 +1,4 @@
 // 24 problems per dtype and layout, odd extents among them, are right with the default config.
-#include <string>
 #include <vector>
 
 #include "test/gpu/default_cases.h"

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <iostream>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

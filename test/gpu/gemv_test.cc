@@ -28,8 +28,8 @@ Config gemv_config(const std::string& parameters) {
   return *config;
 }
 
-// A block of 16 columns of one warp each, and one of 32 columns where all warps lie along k; both
-// in small passes, so that small problems have several.
+// A block of 16 columns whose two warps share k, and one of 64 columns with two warps along n and
+// four along k; both in small passes, so that small problems have several.
 Config small_blocks(DType dtype, int rows) {
   const std::string m = dtype == DType::fp32 ? (rows > 4 ? "16" : "4") : (rows > 8 ? "16" : "8");
   return gemv_config("block_m=" + m + ",block_n=16,block_k=64,stages=2,warps_n=1,warps_k=2");

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "autotune/gpu/launch.h"
 #include "kernels/device_spec.h"

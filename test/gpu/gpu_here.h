@@ -3,8 +3,6 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <memory>
-#include <optional>
 #include <string>
 
 #include "autotune/gpu/measurer.h"

@@ -1,7 +1,6 @@
 // Sums of split k: right on tiles and k that nothing divides, the same bits every time, and a
 // workspace that is fit for the next launch, of whichever kernel.
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>

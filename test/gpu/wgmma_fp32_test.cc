@@ -1,11 +1,9 @@
 // wgmma_fp32 beside the same sums by FFMA and in fp64: layouts, ragged edges, every alignment of C,
 // and the inputs whose parts are not the whole.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include "autotune/gpu/library.h"
 
 #include <array>
-#include <cmath>
 #include <string>
 #include <utility>
 

@@ -1,5 +1,4 @@
 // The folder that is built in, and the tables made of it.
-#include <stdlib.h>
 
 #include <fstream>
 

@@ -1,5 +1,4 @@
 // A gated kernel's host twin beside the plain one's: what there is twice, and what stays.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>

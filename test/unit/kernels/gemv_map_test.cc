@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "test/support/catch.h"
 

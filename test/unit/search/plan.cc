@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 #include <numeric>
-#include <set>
 
 #include "autotune/io/load.h"
 #include "fake_kernel.h"

@@ -1,6 +1,5 @@
 #include "search/replay.h"
 
-#include <cmath>
 #include <limits>
 
 #include "real_plans.h"
