@@ -86,11 +86,14 @@ Expected<int> run(const Options& options, Output& output) {
   if (!bench_options) return tl::unexpected(bench_options.error());
   auto limits = read_limits(options, *request->family);
   if (!limits) return tl::unexpected(limits.error());
-  bench_options->max_sms = limits->max_sms;
+  bench_options->limits = *limits;
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
   const lookup::Bounds bounds{&*space, *std::move(limits)};
   if (!options.config.empty()) {
+    if (options.left_out) {
+      return fail(ErrorCode::bad_input, "--left-out is for answers: leave --config out");
+    }
     // A slip in it is told before a GPU is asked for.
     const auto config = choose_config("--config", options.config, *request->family, nullptr);
     if (!config) return tl::unexpected(config.error());
@@ -112,7 +115,8 @@ Expected<int> run(const Options& options, Output& output) {
 
   const Interrupt interrupt;
   StatusLine line(output);
-  io::BenchJson document{device->spec.name, {}, std::nullopt, std::nullopt};
+  io::BenchJson document{
+      device->spec.name, {}, std::nullopt, std::nullopt, bench_options->limits.max_sms};
   const auto rows = tune::bench(
       choice->items, device->spec, *device->index, *bench_options, store,
       [&](const tune::BenchRow& row) {

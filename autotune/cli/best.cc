@@ -41,9 +41,10 @@ io::BestRowJson row_of(const BestConfig& best, bool capped) {
   return row;
 }
 
-void print(const BestConfig& best, bool capped, Output& output) {
+// `of_several`: which problem it is for needs saying.
+void print(const BestConfig& best, bool capped, bool of_several, Output& output) {
   if (output.quiet()) {
-    output.result(best.config + "\n");
+    output.result((of_several ? titled(best.problem) + ": " : "") + best.config + "\n");
     return;
   }
   Table table({{"", Table::Align::left}, {"", Table::Align::left}});
@@ -81,13 +82,17 @@ Expected<int> run(const Options& options, Output& output) {
     const auto best = lookup::answer(problem, device->spec, sources, bounds);
     if (best) {
       document.rows.push_back(row_of(*best, capped));
-      print(*best, capped, output);
+      print(*best, capped, request->problems.size() > 1, output);
       continue;
     }
     io::BestRowJson& row = document.rows.emplace_back();
     row.problem = problem;
     row.error = best.error().message;
-    if (!first) first = best.error();
+    if (!first) {
+      first = best.error();
+    } else {
+      output.warn(best.error().message);
+    }
   }
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   if (first) return tl::unexpected(*std::move(first));

@@ -154,15 +154,21 @@ std::string section_of(const io::CalibrateJson& result) {
   return io::model_text(result.model, comment + "\n");
 }
 
-// What is in the file that the section is written to; refused where that describes no GPU, for a
-// slip of the name would destroy it. A file of an earlier section alone is as good as none.
-Expected<std::string> read_target(const std::string& file) {
+// What is in the file that the section is written to; refused where that describes no GPU, or
+// another one, for a slip of the name would destroy it. A file of an earlier section alone is as
+// good as none.
+Expected<std::string> read_target(const std::string& file, const DeviceSpec& fitted) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return "";
   auto text = io::read_file(file);
   if (!text) return text;
   const bool other = io::with_model(*text, "").find_first_not_of(" \r\n") != std::string::npos;
   const auto device = io::load_gpu(file);
+  if (device && device->name != fitted.name) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--output: '{}' describes the {}, not the {}; it was left alone", file,
+                            device->name, fitted.name));
+  }
   if (!other || device) return text;
   return fail(ErrorCode::bad_input,
               fmt::format("--output: '{}' exists and describes no GPU; it was left alone: {}", file,
@@ -170,16 +176,17 @@ Expected<std::string> read_target(const std::string& file) {
 }
 
 // Whether the section could be written, to be known before the fit.
-Expected<void> check_target(const std::string& file) {
+Expected<void> check_target(const std::string& file, const DeviceSpec& fitted) {
   if (file.empty()) return {};
   if (const auto may = check_replaceable("--output", file); !may) return may;
-  const auto text = read_target(file);
+  const auto text = read_target(file, fitted);
   return text ? Expected<void>() : tl::unexpected(text.error());
 }
 
 // A file that is there keeps everything but its model section.
-Expected<void> write_section(const std::string& file, const std::string& section) {
-  const auto before = read_target(file);
+Expected<void> write_section(const std::string& file, const DeviceSpec& fitted,
+                             const std::string& section) {
+  const auto before = read_target(file, fitted);
   if (!before) return tl::unexpected(before.error());
   return replace("--output", file, io::with_model(*before, section));
 }
@@ -187,7 +194,7 @@ Expected<void> write_section(const std::string& file, const std::string& section
 Expected<int> run(const Options& options, Output& output) {
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
-  if (const auto may = check_target(options.calibration); !may) {
+  if (const auto may = check_target(options.calibration, device->spec); !may) {
     return tl::unexpected(may.error());
   }
   const auto data = read_data(options, device->spec);
@@ -204,7 +211,8 @@ Expected<int> run(const Options& options, Output& output) {
   }
   if (options.calibration.empty()) {
     output.result(section_of(*result));
-  } else if (auto written = write_section(options.calibration, section_of(*result)); !written) {
+  } else if (auto written = write_section(options.calibration, device->spec, section_of(*result));
+             !written) {
     return tl::unexpected(written.error());
   } else {
     output.result(fmt::format("{}: model section written\n", options.calibration));
@@ -219,8 +227,8 @@ const Command kCalibrateCommand = {
     "calibrate",
     "Fit the performance model to what a GPU measured; needs no GPU",
     "  autotune calibrate --device nvidia-h200 --data sweeps/\n"
-    "  autotune calibrate --device nvidia-h200 --data cache.db --data tune.json "
-    "--exclude-problem 'm=4096 n=4096'\n"
+    "  autotune calibrate --device nvidia-h200 --data cache.db --data tune.json \\\n"
+    "    --exclude-problem 'm=4096 n=4096'\n"
     "  autotune calibrate --gpu-spec my-gpu.yaml --data cache.db -o my-gpu.yaml",
     kDevice | kCalibrate | kOutput,
     run,

@@ -85,7 +85,9 @@ Expected<int> run(const Options& options, Output& output) {
   SuiteTable table;
   std::optional<Error> first;
   for (const Problem& problem : stages_of(request->problems)) {
-    if (interrupt.flag()) return kExitInterrupted;
+    if (interrupt.flag()) {
+      return fail(ErrorCode::cancelled, "stopped before every problem was planned");
+    }
     const search::Space& own = *io::space_for(problem.family, &*space);
     search::Plan counted;
     const auto plan = search::make_plan(problem, device->spec, own, *limits, &counted);

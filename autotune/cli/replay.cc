@@ -194,15 +194,20 @@ std::string table_text(const std::vector<io::ReplayRowJson>& rows,
   for (const NamedCurves& each : all) {
     double logs = 0;
     int count = 0;
+    int defaults = 0;  // that ran
     std::int64_t good = 0;
     for (const io::ReplayRowJson& row : rows) {
       if (row.strategy != each.name) continue;
-      logs += row.default_ratio > 0 ? std::log(row.default_ratio) : 0;
+      if (row.default_ratio > 0) {
+        logs += std::log(row.default_ratio);
+        ++defaults;
+      }
       ++count;
       good += at(row.median, 24) <= 1.01 ? 1 : 0;
     }
     std::vector<std::string> cells = {fmt::format("{} problems, geometric mean", count), each.name,
-                                      "", "", behind(std::exp(logs / count))};
+                                      "", "",
+                                      defaults > 0 ? behind(std::exp(logs / defaults)) : "failed"};
     for (const std::size_t stop : kStops) {
       cells.push_back(
           fmt::format("{} ({})", behind(at(each.middle, stop)), behind(at(each.worst, stop))));

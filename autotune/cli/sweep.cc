@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kMostTrials = 1'000'000;
+constexpr std::uint64_t kMostTrials = 300'000;  // some 12 MB of a file
 constexpr std::uint64_t kMostPairs = 1000;
 // A problem may take so many times its even share of what is left: the first of its types compiles
 // for those that follow.
@@ -109,13 +109,11 @@ class SweepFile {
 
   Expected<void> write(const io::Sweep& sweep, const io::SweepRow* row) {
     if (row == nullptr) {
-      // The whole of it anew, for a row may have been cut off when the run before was ended.
+      // The whole of it anew, for a row may have been cut off when the run before was ended. The
+      // rows so far are of the runs before this one.
       io::Sweep earlier = sweep;
       earlier.runs.pop_back();
-      std::string text = text_.header(earlier);
-      for (const io::SweepRun& run : earlier.runs) text += text_.run(run);
-      for (const io::SweepRow& each : earlier.rows) text += text_.row(each);
-      text += text_.run(sweep.runs.back());
+      const std::string text = text_.whole(earlier) + text_.run(sweep.runs.back());
       if (const auto done = replace("--output", path_.string(), text); !done) return done;
       out_.open(path_, std::ios::app);
     } else {
@@ -185,7 +183,9 @@ Expected<io::SweepRowJson> sweep_one(Sweeping& all, const Problem& problem,
       });
   if (!complete) return tl::unexpected(complete.error());
   io::SweepRowJson result;
-  if (const auto known = io::load_sweep(path)) result = summary(*known);
+  const auto known = io::load_sweep(path);
+  if (!known) return tl::unexpected(known.error());
+  result = summary(*known);
   result.problem = problem;
   result.file = path.string();
   result.complete = *complete;
@@ -222,7 +222,13 @@ Expected<int> run(const Options& options, Output& output) {
     if (wanted->budget) {
       const double left = *wanted->budget - seconds_since(start);
       const auto problems = static_cast<double>(request->problems.size() - i);
-      if (left <= 0) break;
+      if (left <= 0) {
+        document.rows.emplace_back();
+        document.rows.back().problem = request->problems[i];
+        document.rows.back().error = "the budget was over before it was begun";
+        output.warn(titled(request->problems[i]) + ": " + document.rows.back().error);
+        continue;
+      }
       deadline = Clock::now() +
                  std::chrono::duration_cast<Clock::duration>(
                      std::chrono::duration<double>(std::min(left, kShare * left / problems)));
@@ -256,8 +262,7 @@ const Command kSweepCommand = {
     "  autotune sweep gemm --m 4096 --n 4096 --k 4096 --output data\n"
     "  autotune sweep --suite gemm_wide --space space.yaml --trials 1000 --budget 500 --output "
     "data",
-    kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kSweep | kJobs | kSeed | kCache |
-        kOutput,
+    kFamily | kSuite | kProblem | kDevice | kSpace | kSweep | kJobs | kSeed | kCache | kOutput,
     run,
 };
 

@@ -2,7 +2,8 @@
 // Every document starts with "schema": 1. Keys are stable: each is always there, null where its
 // value is not known or was not asked for; NaN and infinity become null too. A `device` is the
 // GPU's name, a `config` the canonical string, a `problem` an object with every field of
-// autotune::Problem (leading dimensions filled in). The text ends with a newline.
+// autotune::Problem (leading dimensions filled in; `activation` only where there is one). The text
+// ends with a newline.
 #pragma once
 
 #include <cstdint>
@@ -148,6 +149,7 @@ struct TuneRowJson {
 struct TuneJson {
   std::string device;
   std::vector<TuneRowJson> rows;
+  std::int64_t max_sms = 0;  // of --max-sms; 0, all: null
 };
 std::string to_json(const TuneJson& document);
 
@@ -181,6 +183,7 @@ struct BenchJson {
   std::vector<BenchRowJson> rows;
   std::optional<double> geomean_speedup;
   std::optional<double> min_speedup;
+  std::int64_t max_sms = 0;  // of --max-sms; 0, all: null
 };
 std::string to_json(const BenchJson& document);
 

@@ -37,7 +37,7 @@ Json json_of(const DeviceSpec& device) {
     json[std::string(name)] = or_null(value);
   });
   visit_optional_counts(device, [&json](std::string_view name, int value) {
-    json[std::string(name)] = or_null(value);
+    json[std::string(name)] = or_null(std::int64_t{value});
   });
   json["unverified"] = device.unverified;
   json["derived"] = device.derived;

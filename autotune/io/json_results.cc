@@ -56,7 +56,7 @@ Json json_of(const BenchRowJson& row) {
 
 Json json_of(const SweepRowJson& row) {
   return {{"problem", problem_json(row.problem)},
-          {"file", row.file},
+          {"file", or_null(row.file)},
           {"trials", row.trials},
           {"best", or_null(row.best)},
           {"best_us", or_null(row.best_us)},
@@ -81,8 +81,8 @@ Json json_of(const ReplayRowJson& row) {
           {"default_ratio", or_null(row.default_ratio)},
           {"median", curve_json(row.median)},
           {"worst", curve_json(row.worst)},
-          {"within_1", row.within_1 > 0 ? Json(row.within_1) : Json()},
-          {"within_3", row.within_3 > 0 ? Json(row.within_3) : Json()}};
+          {"within_1", or_null(row.within_1)},
+          {"within_3", or_null(row.within_3)}};
 }
 
 Json json_of(const BestRowJson& row) {
@@ -104,11 +104,14 @@ Json json_of(const BundleRowJson& row) {
 }  // namespace
 
 std::string to_json(const TuneJson& tune) {
-  return document({{"device", tune.device}, {"rows", array_of<TuneRowJson>(tune.rows, json_of)}});
+  return document({{"device", tune.device},
+                   {"max_sms", or_null(tune.max_sms)},
+                   {"rows", array_of<TuneRowJson>(tune.rows, json_of)}});
 }
 
 std::string to_json(const BenchJson& bench) {
   return document({{"device", bench.device},
+                   {"max_sms", or_null(bench.max_sms)},
                    {"rows", array_of<BenchRowJson>(bench.rows, json_of)},
                    {"geomean_speedup", or_null(bench.geomean_speedup)},
                    {"min_speedup", or_null(bench.min_speedup)}});

@@ -26,6 +26,8 @@ Json problem_json(const Problem& problem) {
 
 Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
+Json or_null(std::int64_t value) { return value == 0 ? Json() : Json(value); }
+
 Json or_null(double value) { return value == 0 ? Json() : Json(value); }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }

@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 Json problem_json(const Problem& problem);
 Json or_null(const std::string& text);  // null where empty
 Json or_null(double value);             // null where 0: not known
+Json or_null(std::int64_t value);       // likewise
 Json or_null(const std::optional<double>& value);
 // An array of each item's json_of().
 template <class T>

@@ -19,7 +19,19 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-bool inside_section(std::string_view line) { return line.starts_with(' '); }
+// How many lines from `begin` on are of the section that begins there, or stand between such.
+std::size_t section_lines(const std::vector<std::string_view>& lines, std::size_t begin) {
+  std::size_t last = begin;
+  for (std::size_t i = begin + 1; i < lines.size(); ++i) {
+    const bool indented =
+        lines[i].find_first_not_of(" \r\n") != std::string_view::npos && lines[i].starts_with(' ');
+    const bool between =
+        lines[i].starts_with('#') || lines[i].find_first_not_of(" \r\n") == std::string_view::npos;
+    if (indented) last = i;
+    if (!indented && !between) break;
+  }
+  return last - begin + 1;
+}
 
 }  // namespace
 
@@ -40,8 +52,7 @@ std::string with_model(std::string_view file, std::string_view section) {
   while (begin < lines.size() && !lines[begin].starts_with("model:")) ++begin;
   std::size_t end = begin;
   if (begin < lines.size()) {
-    ++end;
-    while (end < lines.size() && inside_section(lines[end])) ++end;
+    end = begin + section_lines(lines, begin);
     while (begin > 0 && lines[begin - 1].starts_with('#')) --begin;
   }
   std::string text;

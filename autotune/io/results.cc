@@ -100,6 +100,9 @@ Expected<Problem> read_problem(const Json& json) {
 // nullopt where nothing was measured.
 Expected<std::optional<TunedEntry>> read_row(const Json& json) {
   Members row(json);
+  if (row.find("from_problem") != nullptr) {
+    return fail(ErrorCode::bad_input, "this is an answer, not a measurement");
+  }
   if (row.find("median_us") == nullptr) return std::nullopt;
   const double median_us = row.number("median_us");
   const std::string text = row.text(row.find("winner") != nullptr ? "winner" : "config");
@@ -126,6 +129,9 @@ Expected<TunedFile> parse_results(std::string_view text, const std::string& orig
   const Json* rows = members.find("rows");
   if (!members.first_wrong().empty() || rows == nullptr || !rows->is_array()) {
     return bad(origin, "device or rows are missing");
+  }
+  if (members.find("max_sms") != nullptr) {
+    return bad(origin, "these times are of a part of the GPU (--max-sms)");
   }
   for (std::size_t i = 0; i < rows->size(); ++i) {
     auto entry = read_row((*rows)[i]);

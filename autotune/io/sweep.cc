@@ -106,6 +106,8 @@ class Parser {
   Parser(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
 
   Expected<Sweep> parse() {
+    // What ends in no line feed was cut off when the run was ended.
+    text_ = text_.substr(0, text_.rfind('\n') + 1);
     if (line() != kFirstLine) return wrong("the first line of a sweep file is 'sweep 1'");
     while (!text_.empty()) {
       if (auto read = read_line(line()); !read) return tl::unexpected(read.error());
@@ -327,12 +329,13 @@ std::string SweepText::row(const SweepRow& row) {
                      : fmt::format(" {}\n", to_string(row.outcome)));
 }
 
-std::string sweep_text(const Sweep& sweep) {
-  SweepText lines;
-  std::string text = lines.header(sweep);
-  for (const SweepRun& run : sweep.runs) text += lines.run(run);
-  for (const SweepRow& row : sweep.rows) text += lines.row(row);
+std::string SweepText::whole(const Sweep& sweep) {
+  std::string text = header(sweep);
+  for (const SweepRun& each : sweep.runs) text += run(each);
+  for (const SweepRow& each : sweep.rows) text += row(each);
   return text;
 }
+
+std::string sweep_text(const Sweep& sweep) { return SweepText().whole(sweep); }
 
 }  // namespace autotune::io

@@ -55,8 +55,8 @@ struct Sweep {
   double reference_us() const;
 };
 
-// bad_input names the line. What a kernel's parameters are is read from the file; a parameter that
-// it does not name takes its fallback.
+// bad_input names the line; a last one that was cut off is left out. What a kernel's parameters are
+// is read from the file; a parameter that it does not name takes its fallback.
 Expected<Sweep> parse_sweep(std::string_view text, const std::string& origin);
 Expected<Sweep> load_sweep(const std::filesystem::path& file);
 // One file, or every *.sweep of a folder in the order of their names; bad_input where none is.
@@ -74,6 +74,7 @@ class SweepText {
   std::string header(const Sweep& sweep) const;
   std::string run(const SweepRun& run) const;
   std::string row(const SweepRow& row);  // with its kernel's line, where it is the first
+  std::string whole(const Sweep& sweep);
 
  private:
   std::set<std::string_view> kernels_;

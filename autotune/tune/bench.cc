@@ -22,9 +22,9 @@ class Bench {
         options_(options),
         measurer_(measurer),
         code_(code),
-        stop_(stop) {
-    limits_.keep_slow = true;  // whoever names a config wants it timed
-    limits_.max_sms = options.max_sms;
+        stop_(stop),
+        limits_(options.limits) {
+    limits_.keep_slow = true;
   }
 
   // Checks every item and has its code made; nothing that cannot run is compiled.
@@ -170,7 +170,7 @@ class Bench {
     request.most_rounds = options_.most_rounds;
     request.sustain_s = options_.sustain_s;
     request.options.seed = options_.seed;
-    request.options.max_sms = options_.max_sms;
+    request.options.max_sms = limits_.max_sms;
     const auto reply = measurer_.compare(request);
     if (!reply) return tl::unexpected(reply.error());
     take(i, *reply, row);
@@ -199,8 +199,7 @@ class Bench {
     if (reply.sides.size() < 2) return;
     const bool config = items_[item].baseline.has_value();
     row.baseline = Baseline{config ? to_string(*items_[item].baseline) : reply.baseline,
-                            other.measurement.median_us, reply.baseline_candidates,
-                            other.measurement.result_error};
+                            other.measurement.median_us, reply.baseline_candidates};
     row.speedup = other.ratio;
     row.speedup_lo = other.ratio_lo;
     row.speedup_hi = other.ratio_hi;

@@ -12,6 +12,7 @@
 #include "autotune/types.h"
 #include "cache/store.h"
 #include "kernels/trial.h"
+#include "search/check.h"
 
 namespace autotune::tune {
 
@@ -21,7 +22,7 @@ struct BenchOptions {
   int most_rounds = 800;         // where those leave the ratio uncertain
   double sustain_s = 0;          // with a baseline: in place of rounds, both back to back so long
   std::uint64_t seed = 1;        // of the inputs
-  int max_sms = 0;               // 0: none
+  search::Limits limits;         // but for the quality rules: who names a config wants it timed
   int jobs = 0;                  // compile workers; 0: one per core
   std::filesystem::path worker;  // executable; empty: found
 };
@@ -35,8 +36,7 @@ struct BenchItem {
 struct Baseline {
   std::string name;  // "cublasLt #3", or a config
   double median_us = 0;
-  int candidates = 0;    // how many were timed to find it; 0 for a config
-  double rel_error = 0;  // of its result
+  int candidates = 0;  // how many were timed to find it; 0 for a config
 };
 
 struct BenchRow {

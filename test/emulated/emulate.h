@@ -12,9 +12,6 @@
 
 namespace autotune::test {
 
-// A value as the type would store it.
-float rounded(float value, DType dtype);
-
 // `replaced`: text of the source that is to become another one first.
 struct Replaced {
   std::string from;

@@ -9,6 +9,13 @@ namespace autotune::emulator {
 
 namespace {
 
+// The bits that a register of the type keeps.
+std::uint64_t kept(std::uint64_t value, Type type) {
+  if (type == Type::pred) return value & 1;
+  const int bytes = bytes_of(type);
+  return bytes == 8 ? value : value & ((std::uint64_t{1} << (8 * bytes)) - 1);
+}
+
 bool is_float(Type type) { return type == Type::f32; }
 
 template <typename T>
@@ -79,34 +86,37 @@ std::uint64_t permuted(std::uint32_t a, std::uint32_t b, std::uint32_t selector)
   return out;
 }
 
+// NaN as a GPU makes it.
+std::uint64_t result_of(float value) { return std::isnan(value) ? 0x7fffffff : bits_of(value); }
+
 std::uint64_t of_floats(Op op, float a, float b, float c) {
   switch (op) {
     case Op::add:
-      return bits_of(a + b);
+      return result_of(a + b);
     case Op::sub:
-      return bits_of(a - b);
+      return result_of(a - b);
     case Op::mul:
-      return bits_of(a * b);
+      return result_of(a * b);
     case Op::div:
-      return bits_of(a / b);
+      return result_of(a / b);
     case Op::fma:
-      return bits_of(std::fma(a, b, c));
+      return result_of(std::fma(a, b, c));
     case Op::neg:
       return bits_of(-a);
     case Op::abs:
       return bits_of(std::fabs(a));
     case Op::min:
-      return bits_of(std::fmin(a, b));
+      return result_of(std::fmin(a, b));
     case Op::max:
-      return bits_of(std::fmax(a, b));
+      return result_of(std::fmax(a, b));
     case Op::exp2:
-      return bits_of(std::exp2(a));
+      return result_of(std::exp2(a));
     case Op::reciprocal:
-      return bits_of(1.0f / a);
+      return result_of(1.0f / a);
     case Op::tanh:
-      return bits_of(std::tanh(a));
+      return result_of(std::tanh(a));
     case Op::root:
-      return bits_of(std::sqrt(a));
+      return result_of(std::sqrt(a));
     default:
       throw Fault("an instruction that fp32 does not have");
   }
@@ -210,12 +220,6 @@ void move_parts(const Instruction& i, const Operand* operands, std::uint64_t* re
 std::int64_t signed_value(std::uint64_t value, Type type) {
   const int unused = 64 - 8 * bytes_of(type);
   return static_cast<std::int64_t>(value << unused) >> unused;
-}
-
-std::uint64_t kept(std::uint64_t value, Type type) {
-  if (type == Type::pred) return value & 1;
-  const int bytes = bytes_of(type);
-  return bytes == 8 ? value : value & ((std::uint64_t{1} << (8 * bytes)) - 1);
 }
 
 bool calculate(const Instruction& i, const Operand* operands, std::uint64_t* registers) {

@@ -14,7 +14,4 @@ bool calculate(const Instruction& instruction, const Operand* operands, std::uin
 // The number that the bits of a signed type are.
 std::int64_t signed_value(std::uint64_t bits, Type type);
 
-// The bits that a register of the type keeps.
-std::uint64_t kept(std::uint64_t value, Type type);
-
 }  // namespace autotune::emulator

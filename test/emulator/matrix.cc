@@ -9,7 +9,7 @@ namespace autotune::emulator {
 
 namespace {
 
-// Row or column, depth and value of the elements that a register of a fragment holds.
+// A register of a lane.
 std::uint32_t word(const Lanes& lanes, int lane, const Operand& operand) {
   return static_cast<std::uint32_t>(lanes[static_cast<std::size_t>(lane)][operand.slot]);
 }

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "autotune/cli/config_choice.h"
 #include "autotune/io/builtin.h"
 #include "kernels/problem.h"
 #include "test/support/catch.h"
@@ -68,6 +69,11 @@ TEST_CASE("a config as baseline is completed for each problem") {
     REQUIRE(item.baseline);
     CHECK(value_of(*item.baseline, "block_m") == 64);
     CHECK(value_of(*item.baseline, "block_n") == 128);
+    const search::Space& space = *io::default_space("gemm");
+    const auto completed = choose_for("--baseline", "mma:block_m=64,block_n=128", item.problem,
+                                      h200(), lookup::Bounds{&space, {}});
+    REQUIRE(completed);
+    CHECK(*item.baseline == *completed);
   }
   CHECK(result.warnings.empty());
 }

@@ -1,6 +1,8 @@
 // calibrate: from files with measured trials to a GPU's model section.
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "autotune/io/load.h"
@@ -69,9 +71,14 @@ TEST_CASE("winners measured on an H200 give a model section that is nearer to th
   // The section alone is written anew as well.
   CHECK(run(calibrate({"--data", kData + "tune_gemm.json", "-o", file})).code == 0);
   CHECK(io::read_file(file).value_or(*text) != *text);
-  const Ran json = run(calibrate({"--data", kData + "tune_gemm.json", "--json", "-"}));
-  CHECK(json.code == 0);
-  CHECK(contains(json.out, "\"errors\": ["));
+  const Ran told = run(calibrate({"--data", kData + "tune_gemm.json", "--json", "-"}));
+  CHECK(told.code == 0);
+  const auto document = nlohmann::json::parse(told.out, nullptr, false);
+  REQUIRE(document.is_object());
+  std::map<std::string, double> median;
+  for (const auto& row : document["errors"]) median[row["of"]] = row["median"];
+  REQUIRE((median.contains("defaults") && median.contains("fitted")));
+  CHECK(median["fitted"] < median["defaults"]);
 }
 
 TEST_CASE("what the GPU's coefficients were worth before stands beside the fitted ones") {
@@ -161,6 +168,17 @@ TEST_CASE("calibrate without usable data says what to do") {
       run({"calibrate", "--device", "nvidia-b200", "--data", kData + "tune_gemm.json"});
   CHECK(other.code == 2);
   CHECK(contains(other.err, "measured on NVIDIA H200"));
+}
+
+TEST_CASE("calibrate leaves another GPU's file alone") {
+  const TempFolder folder;
+  const std::string file = folder / "h100.yaml";
+  std::filesystem::copy_file(AUTOTUNE_SOURCE_DIR "/configs/gpus/nvidia-h100-80gb-hbm3.yaml", file);
+  const auto before = io::read_file(file);
+  const Ran ran = run(calibrate({"--data", kData + "tune_gemm.json", "-o", file}));
+  CHECK(ran.code == 2);
+  CHECK(contains(ran.err, "describes the NVIDIA H100 80GB HBM3, not the NVIDIA H200"));
+  CHECK(io::read_file(file).value() == before.value());
 }
 
 TEST_CASE("calibrate knows before the fit that it must not or cannot write its section") {

@@ -325,8 +325,8 @@ TEST_CASE("an unknown GPU is bad input, a known one that is not here has its own
 }
 
 TEST_CASE("help and version are no errors") {
-  for (const char* command :
-       {"devices", "plan", "explain", "tune", "bench", "best", "bundle", "cache"}) {
+  for (const char* command : {"devices", "plan", "explain", "tune", "bench", "best", "bundle",
+                              "cache", "sweep", "replay", "calibrate"}) {
     const Ran ran = test::run({command, "--help"});
     INFO(command);
     CHECK(ran.code == 0);

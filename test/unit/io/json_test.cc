@@ -173,7 +173,8 @@ TEST_CASE("tune") {
   tune.rows[1].median_us = 175.5;
   tune.rows[1].match = "exact";
   const Json json = Json::parse(to_json(tune));
-  CHECK(keys_of(json) == Keys{"device", "rows", "schema"});
+  CHECK(keys_of(json) == Keys{"device", "max_sms", "rows", "schema"});
+  CHECK(json["max_sms"].is_null());
   REQUIRE(json["rows"].size() == 2);
   CHECK(keys_of(json["rows"][0]) == Keys{"cancelled", "compiled", "crowned", "default_us", "error",
                                          "failures", "lead_percent", "match", "median_us",
@@ -203,7 +204,8 @@ TEST_CASE("bench, with and without a baseline") {
   bench.rows[1].speedup_lo = 1.2;
   bench.rows[1].speedup_hi = 1.3;
   const Json json = Json::parse(to_json(bench));
-  CHECK(keys_of(json) == Keys{"device", "geomean_speedup", "min_speedup", "rows", "schema"});
+  CHECK(keys_of(json) ==
+        Keys{"device", "geomean_speedup", "max_sms", "min_speedup", "rows", "schema"});
   CHECK(json["geomean_speedup"] == 1.25);
   const Json& alone = json["rows"][0];
   CHECK(keys_of(alone) == Keys{"baseline", "config", "error", "family", "floor_measured",
@@ -218,6 +220,8 @@ TEST_CASE("bench, with and without a baseline") {
   CHECK(both["speedup"] == 1.25);
   CHECK(both["speedup_ci95"] == Json::array({1.2, 1.3}));
   CHECK(Json::parse(to_json(BenchJson{}))["min_speedup"].is_null());
+  bench.max_sms = 8;
+  CHECK(Json::parse(to_json(bench))["max_sms"] == 8);
 }
 
 TEST_CASE("best") {

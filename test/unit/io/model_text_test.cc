@@ -43,6 +43,18 @@ TEST_CASE("a model section is read back as it was written, whatever file it stan
   CHECK(again->model == model);
   CHECK(again->derived.size() == 1);
   CHECK(with_model("", section) == section);
+
+  // With an empty line and a comment within, and another comment behind.
+  std::string apart = once;
+  apart.insert(apart.find("  l2_share"), "\n# By hand:\n");
+  const std::string behind = "\n# What follows.\n" + tail;
+  const std::string whole = with_model(apart + behind, model_text(model, "Anew.\n"));
+  INFO(whole);
+  CHECK(whole.find("By hand") == std::string::npos);
+  CHECK(whole.ends_with(behind));
+  const auto once_more = parse(whole);
+  REQUIRE(once_more);
+  CHECK(once_more->model == model);
 }
 
 TEST_CASE("results of tune and bench are read back; what is none is refused by row") {
@@ -64,6 +76,8 @@ TEST_CASE("results of tune and bench are read back; what is none is refused by r
     INFO(text);
     CHECK(is_bad_input(parse_results(text, "r.json")));
   }
+  CHECK_THAT(message_of(parse_results(R"({"device": "x", "max_sms": 4, "rows": []})", "r.json")),
+             HasText("r.json: these times are of a part of the GPU"));
   const auto without = parse_results(R"({"device": "x", "rows": [{"median_us": null}]})", "r");
   REQUIRE(without);
   CHECK(without->entries.empty());
@@ -74,6 +88,8 @@ TEST_CASE("results of tune and bench are read back; what is none is refused by r
         {R"({"median_us": -1, "config": "mma:", "problem": {}})",
          "median_us is missing or no such"},
         {R"({"median_us": 1, "problem": {}})", "config is missing or no such value"},
+        {R"({"median_us": 1, "config": "mma:", "problem": {}, "from_problem": "another"})",
+         "this is an answer, not a measurement"},
         {R"({"median_us": 1, "config": "mma:", "problem": {"m": 1.5}})", "family is missing"}}) {
     const std::string text = std::string(R"({"device": "x", "rows": [)") + row + "]}";
     const auto file = parse_results(text, "r.json");

@@ -1,6 +1,8 @@
 // Helpers of the io tests.
 #pragma once
 
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -34,6 +36,12 @@ inline std::filesystem::path source_dir() { return AUTOTUNE_SOURCE_DIR; }
 inline std::string config_text(const std::string& path) {
   const auto text = read_file(source_dir() / "configs" / path);
   return text ? *text : std::string();
+}
+
+// configs/gpus has one for each known GPU, beside the table of compute capabilities.
+inline std::size_t gpu_files() {
+  const std::filesystem::directory_iterator files(source_dir() / "configs/gpus");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files))) - 1;
 }
 
 inline std::vector<ArchLimits> all_capabilities() {

@@ -74,6 +74,18 @@ TEST_CASE("a sweep is read back as it was written") {
   CHECK(parsed->reference_us() == Approx(21.5));
 }
 
+TEST_CASE("a sweep whose last line was cut off is read without it") {
+  const std::string text = sweep_text(example());
+  const std::size_t rows = example().rows.size();
+  const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+  for (std::size_t size = last; size <= text.size(); ++size) {
+    const auto parsed = parse_sweep(text.substr(0, size), "x.sweep");
+    INFO(text.substr(last, size - last));
+    REQUIRE(parsed);
+    CHECK(parsed->rows.size() == (size < text.size() ? rows - 1 : rows));
+  }
+}
+
 TEST_CASE("a sweep file that does not make sense is refused at its line") {
   const std::string text = sweep_text(example());
   check_refused(text, "sweep 1", "sweep 2", "first line");

@@ -157,6 +157,21 @@ TEST_CASE("a config that cannot run is a row with its reason and is never compil
   CHECK(log.lines("compile").size() == 1);
 }
 
+TEST_CASE("bench keeps the user's limits, but for the quality rules") {
+  BenchOptions options = fake_bench();
+  options.limits.max_smem = 64;
+  const test::FakeLog log;
+  const auto rows = bench(
+      items(2), h200(), 0, options, nullptr, [](const BenchRow&) {}, kNever);
+  REQUIRE(rows);
+  for (const BenchRow& row : *rows) {
+    CHECK(row.outcome == Outcome::pruned);
+    REQUIRE(row.verdict);
+    CHECK(row.verdict->rule == Rule::user_cap);
+  }
+  CHECK(log.lines("compile").empty());
+}
+
 TEST_CASE("a failing config is a row, and the rows after it are timed") {
   const auto asked = items(3);
   const Setting rules("AUTOTUNE_FAKE_RULES", to_string(asked[0].config) + "=>kill");
