@@ -47,11 +47,15 @@ struct ArchLimits {
   std::vector<std::string> mma_dtypes;  // "f16", "bf16", "tf32", ...
 
   bool has(Feature feature) const { return (features & static_cast<std::uint32_t>(feature)) != 0; }
+
+  friend bool operator==(const ArchLimits&, const ArchLimits&) = default;
 };
 
 struct ReadPoint {
   double mib;
   double us;
+
+  friend bool operator==(const ReadPoint&, const ReadPoint&) = default;
 };
 
 // Where a grid of clusters of so many blocks runs, each on SMs of its own: the GPC of each cluster,
@@ -92,6 +96,8 @@ struct DeviceSpec {
   std::vector<ClusterGpcs> cluster_gpcs;
 
   ModelCoefficients model;  // fitted to such a GPU where somebody did, else the defaults
+
+  friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 
 // "NVIDIA H100 80GB HBM3" -> "nvidia-h100-80gb-hbm3".

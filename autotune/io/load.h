@@ -18,7 +18,9 @@ namespace autotune::io {
 
 struct SuiteEntry {
   Problem problem;  // checked
-  double rtol = 0;  // 0: the dtype's own bound
+  // What the problem's source asks for, 0 where nothing. Results are held to bounds of this
+  // program's own (gpu/tolerance.h), of another form, so these are read and not used.
+  double rtol = 0;
   double atol = 0;
 };
 

@@ -108,6 +108,11 @@ TEST_CASE("conversions round to nearest, ties to even", "[emulated]") {
   CHECK(word("mov.b32 {%rs1, %rs2}, 305419896;\n mov.b32 %r9, {%rs2, %rs1};") == 0x56781234);
 }
 
+TEST_CASE("a sign is copied from the first number to the second", "[emulated]") {
+  CHECK(word("copysign.f32 %r9, 0fC0000000, 0f3F800000;") == 0xbf800000);
+  CHECK(word("copysign.f32 %r9, 0f40000000, 0fBF800000;") == 0x3f800000);
+}
+
 TEST_CASE("scopes have registers and labels of their own", "[emulated]") {
   CHECK(word("mov.u32 %r9, 0;\n"
              "{ .reg .pred p; setp.lt.u32 p, %r1, 99;\nagain: add.s32 %r9, %r9, 1;\n"

@@ -105,6 +105,8 @@ std::uint64_t of_floats(Op op, float a, float b, float c) {
       return bits_of(-a);
     case Op::abs:
       return bits_of(std::fabs(a));
+    case Op::copysign:  // of the first onto the second
+      return bits_of(std::copysign(b, a));
     case Op::min:
       return result_of(std::fmin(a, b));
     case Op::max:
@@ -300,6 +302,7 @@ bool calculate(const Instruction& i, const Operand* operands, std::uint64_t* reg
     case Op::fma:
     case Op::neg:
     case Op::abs:
+    case Op::copysign:
     case Op::min:
     case Op::max:
     case Op::div:

@@ -41,6 +41,7 @@ constexpr OpName kOps[] = {
     {"fma.rn", Op::fma},
     {"neg", Op::neg},
     {"abs", Op::abs},
+    {"copysign", Op::copysign},
     {"min", Op::min},
     {"max", Op::max},
     {"div", Op::div},

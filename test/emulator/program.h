@@ -17,7 +17,7 @@ struct Fault : std::runtime_error {
 
 enum class Op : std::uint8_t {
   // clang-format off
-  nothing, mov, add, sub, mul, mul_hi, mul_wide, mad, mad_wide, fma, neg, abs, min, max,
+  nothing, mov, add, sub, mul, mul_hi, mul_wide, mad, mad_wide, fma, neg, abs, copysign, min, max,
   div, rem, and_, or_, xor_, not_, shl, shr, funnel_left, funnel_right, permute, insert, find_leading, reverse,
   count_ones, count_leading, selp, setp, cvt, exp2, reciprocal, tanh, root,
   load, store, add_atomic, branch, end,

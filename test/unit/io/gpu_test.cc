@@ -104,23 +104,7 @@ TEST_CASE("the tables are what the files say, field by field") {
     INFO(built_in.name);
     const auto file = load_gpu(source_dir() / "configs/gpus" / (built_in.slug + ".yaml"));
     REQUIRE(file);
-    CHECK(file->name == built_in.name);
-    CHECK(file->limits.cc == built_in.limits.cc);
-    CHECK(file->limits.arch == built_in.limits.arch);
-    CHECK(file->limits.features == built_in.limits.features);
-    CHECK(file->limits.smem_optin_per_block == built_in.limits.smem_optin_per_block);
-    CHECK(file->limits.blocks_per_sm == built_in.limits.blocks_per_sm);
-    CHECK(file->sm_count == built_in.sm_count);
-    CHECK(file->boost_mhz == built_in.boost_mhz);
-    CHECK(file->l2_bytes == built_in.l2_bytes);
-    CHECK(file->dram_bytes == built_in.dram_bytes);
-    CHECK(file->dram_gb_per_s == built_in.dram_gb_per_s);
-    CHECK(file->f16_bf16_tflops == built_in.f16_bf16_tflops);
-    CHECK(file->fp8_tflops == built_in.fp8_tflops);
-    CHECK(file->tf32_tflops == built_in.tf32_tflops);
-    CHECK(file->fp32_tflops == built_in.fp32_tflops);
-    CHECK(file->unverified == built_in.unverified);
-    CHECK(file->derived == built_in.derived);
+    CHECK(*file == built_in);
   }
 }
 

@@ -66,6 +66,22 @@ TEST_CASE("a stopped run keeps what was measured") {
   CHECK(nothing.error().code == ErrorCode::cancelled);
 }
 
+TEST_CASE("a run that the cache answers is stopped as well") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  Watcher first;
+  tuned(fake_options(), small_problem(), &store, first);
+  std::atomic<bool> stop{false};
+  Watcher watcher;
+  watcher.stop = &stop;
+  watcher.stop_after = 2;
+  const auto result = test::tune_once(fake_options(), small_problem(), &store, watcher, stop);
+  REQUIRE(result);
+  CHECK(result->reused > 0);
+  CHECK(watcher.trials.size() < first.trials.size());
+  CHECK(result->cancelled);
+}
+
 TEST_CASE("a stopped run replaces a winner only where it beats that") {
   const TempFolder folder;
   cache::Store store = open_store(folder);
