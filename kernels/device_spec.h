@@ -46,6 +46,12 @@ struct ArchLimits {
   std::uint32_t features = 0;           // Feature bits
   std::vector<std::string> mma_dtypes;  // "f16", "bf16", "tf32", ...
 
+  // What a block takes of an SM's shared memory when it asks for so many bytes.
+  std::int64_t smem_taken(std::int64_t bytes) const {
+    const std::int64_t unit = smem_granularity > 1 ? smem_granularity : 1;
+    return (bytes + smem_reserved_per_block + unit - 1) / unit * unit;
+  }
+
   bool has(Feature feature) const { return (features & static_cast<std::uint32_t>(feature)) != 0; }
 
   friend bool operator==(const ArchLimits&, const ArchLimits&) = default;

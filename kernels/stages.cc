@@ -58,11 +58,8 @@ Problem down_stage(const Problem& problem) {
 }
 
 bool takes_an_sm(const Resources& needed, const DeviceSpec& device) {
-  const ArchLimits& arch = device.limits;
-  const std::int64_t bytes =
-      needed.smem_bytes + needed.static_smem_bytes + arch.smem_reserved_per_block;
-  const std::int64_t unit = std::max<std::int64_t>(1, arch.smem_granularity);
-  return 2 * ((bytes + unit - 1) / unit * unit) > arch.smem_per_sm;
+  return 2 * device.limits.smem_taken(needed.smem_bytes + needed.static_smem_bytes) >
+         device.limits.smem_per_sm;
 }
 
 // Never too large for its type.

@@ -42,8 +42,7 @@ std::int64_t blocks_by_registers(const ArchLimits& limits, int threads, int warp
 
 std::int64_t blocks_by_smem(const ArchLimits& limits, std::int64_t dynamic_smem,
                             std::int64_t static_smem) {
-  const std::int64_t allocated = round_up(
-      dynamic_smem + static_smem + limits.smem_reserved_per_block, limits.smem_granularity);
+  const std::int64_t allocated = limits.smem_taken(dynamic_smem + static_smem);
   if (allocated > limits.smem_optin_per_block + limits.smem_reserved_per_block) return 0;
   return allocated == 0 ? kUnlimited : limits.smem_per_sm / allocated;
 }

@@ -23,6 +23,8 @@
 namespace autotune::cli {
 namespace {
 
+constexpr double kMostSustained = 3600;
+
 // The configs to time and where each comes from ("exact", ..., "given").
 struct Choice {
   std::vector<tune::BenchItem> items;
@@ -36,6 +38,10 @@ Expected<tune::BenchOptions> read_bench_options(const Options& options,
   if (!options.sustain.empty()) {
     const auto seconds = read_real("--sustain", options.sustain, 0.001);
     if (!seconds) return tl::unexpected(seconds.error());
+    if (*seconds > kMostSustained) {
+      return fail(ErrorCode::bad_input, fmt::format("--sustain: {} is more than {} seconds",
+                                                    options.sustain, kMostSustained));
+    }
     if (!baseline.any()) {
       return fail(ErrorCode::bad_input,
                   "--sustain compares with a baseline: add --baseline cublas");
@@ -115,8 +121,11 @@ Expected<int> run(const Options& options, Output& output) {
 
   const Interrupt interrupt;
   StatusLine line(output);
-  io::BenchJson document{
-      device->spec.name, {}, std::nullopt, std::nullopt, bench_options->limits.max_sms};
+  io::BenchJson document{device->spec.name,
+                         {},
+                         std::nullopt,
+                         std::nullopt,
+                         capped_sms(bench_options->limits, device->spec)};
   const auto rows = tune::bench(
       choice->items, device->spec, *device->index, *bench_options, store,
       [&](const tune::BenchRow& row) {

@@ -41,10 +41,9 @@ io::BestRowJson row_of(const BestConfig& best, bool capped) {
   return row;
 }
 
-// `of_several`: which problem it is for needs saying.
-void print(const BestConfig& best, bool capped, bool of_several, Output& output) {
+void print(const BestConfig& best, bool capped, Output& output) {
   if (output.quiet()) {
-    output.result((of_several ? titled(best.problem) + ": " : "") + best.config + "\n");
+    output.result(best.config + "\n");
     return;
   }
   Table table({{"", Table::Align::left}, {"", Table::Align::left}});
@@ -67,7 +66,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (!limits) return tl::unexpected(limits.error());
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
-  const bool capped = limits->max_sms > 0 && limits->max_sms < device->spec.sm_count;
+  const bool capped = capped_sms(*limits, device->spec) > 0;
   const lookup::Bounds bounds{&*space, *std::move(limits)};
 
   const auto store = open_store(options, cache::Access::read_only, output);
@@ -82,7 +81,7 @@ Expected<int> run(const Options& options, Output& output) {
     const auto best = lookup::answer(problem, device->spec, sources, bounds);
     if (best) {
       document.rows.push_back(row_of(*best, capped));
-      print(*best, capped, request->problems.size() > 1, output);
+      print(*best, capped, output);
       continue;
     }
     io::BestRowJson& row = document.rows.emplace_back();

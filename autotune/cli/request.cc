@@ -286,6 +286,10 @@ Expected<Request> read_request(const Options& options, Ladder ladder) {
   return Request{*family, {*std::move(problem)}, ""};
 }
 
+int capped_sms(const search::Limits& limits, const DeviceSpec& device) {
+  return limits.max_sms < device.sm_count ? limits.max_sms : 0;
+}
+
 Expected<search::Limits> read_limits(const Options& options, const Family& family) {
   search::Limits limits;
   limits.keep_slow = options.keep_slow;

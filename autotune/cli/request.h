@@ -31,6 +31,9 @@ Expected<Request> read_request(const Options& options, Ladder ladder = Ladder::r
 // --max-smem, --exclude, --keep-slow, --max-sms.
 Expected<search::Limits> read_limits(const Options& options, const Family& family);
 
+// The cap of --max-sms where it leaves out some of the device's; else 0.
+int capped_sms(const search::Limits& limits, const DeviceSpec& device);
+
 // --space, else the family's built-in space.
 Expected<search::Space> read_space(const Options& options, const Family& family);
 

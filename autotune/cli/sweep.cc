@@ -183,11 +183,14 @@ Expected<io::SweepRowJson> sweep_one(Sweeping& all, const Problem& problem,
       });
   if (!complete) return tl::unexpected(complete.error());
   io::SweepRowJson result;
-  const auto known = io::load_sweep(path);
-  if (!known) return tl::unexpected(known.error());
-  result = summary(*known);
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) {  // not where time was over before anything was timed
+    const auto known = io::load_sweep(path);
+    if (!known) return tl::unexpected(known.error());
+    result = summary(*known);
+    result.file = path.string();
+  }
   result.problem = problem;
-  result.file = path.string();
   result.complete = *complete;
   result.seconds = seconds_since(start);
   return result;

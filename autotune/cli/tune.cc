@@ -181,7 +181,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (!tuner) return tl::unexpected(tuner.error());
   Session session{*std::move(tuner), *store ? &**store : nullptr, output, interrupt.flag()};
 
-  io::TuneJson document{device->spec.name, {}, tune_options->limits.max_sms};
+  io::TuneJson document{device->spec.name, {}, capped_sms(tune_options->limits, device->spec)};
   std::optional<Error> first;
   for (const Problem& problem : request->problems) {
     document.rows.push_back(tune_one(session, problem, first));

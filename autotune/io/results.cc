@@ -131,7 +131,10 @@ Expected<TunedFile> parse_results(std::string_view text, const std::string& orig
     return bad(origin, "device or rows are missing");
   }
   if (members.find("max_sms") != nullptr) {
-    return bad(origin, "these times are of a part of the GPU (--max-sms)");
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: these times are of a part of the GPU (--max-sms); results of a "
+                            "whole one are expected",
+                            origin));
   }
   for (std::size_t i = 0; i < rows->size(); ++i) {
     auto entry = read_row((*rows)[i]);

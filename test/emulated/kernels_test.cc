@@ -230,20 +230,22 @@ TEST_CASE("sampled configs are right in every type and layout, on every architec
           "[emulated]") {
   std::vector<Job> jobs;
   std::uint64_t seed = 1;
+  std::size_t turn = 0;  // of activations, for each layout
   for (const char* name : kDevices) {
     const int count = (std::string(name) == "nvidia-h200" ? 3 : 1) * (whole() ? 40 : 1);
     for (const DType dtype : test::kAllDTypes) {
+      ++turn;
       for (const Layout layout : test::kAllLayouts) {
         // Rows of whole 16-byte pieces, and rows of single elements.
         add_sample(jobs, device(name), test::gemm(136, 168, 136, dtype, layout), count, seed++);
         add_sample(jobs, device(name), test::gemm(67, 77, 65, dtype, layout), 1, seed++);
-        add_sample(jobs, device(name),
-                   test::geglu(70, 72, 72, dtype, layout, test::kAllActivations[seed / 3 % 4]), 1,
-                   seed);
-        ++seed;
+        const Activation activation =
+            test::kAllActivations[(turn + static_cast<std::size_t>(layout)) % 4];
+        add_sample(jobs, device(name), test::geglu(70, 72, 72, dtype, layout, activation), 1,
+                   seed++);
       }
-      ++seed;  // another activation for each layout of the next
     }
+    ++turn;
   }
   std::map<std::string, int> of_kernels;
   for (const Job& job : jobs) ++of_kernels[std::string(job.config.kernel->name())];
