@@ -28,6 +28,17 @@ struct Probe {
   Verdict verdict;  // of a reject
 };
 
+// Rows of what is not tight lie further apart; C is held once, even where it is read and written.
+double held_bytes(const Problem& problem) {
+  const auto rows = [](std::int64_t count, std::int64_t pitch) {
+    return static_cast<double>(count) * static_cast<double>(pitch);
+  };
+  const double a = rows(a_is_k_major(problem.layout) ? problem.m : problem.k, problem.lda);
+  const double b = rows(b_is_k_major(problem.layout) ? problem.n : problem.k, problem.ldb);
+  return (a + (is_gated(problem) ? 2 : 1) * b) * storage_bytes(problem.dtype) +
+         rows(problem.m, problem.ldc) * storage_bytes(problem.out_dtype);
+}
+
 // Rules about the launch as a whole are not in any cubin; they are added up again here.
 std::optional<bool> really_exceeds(const Probe& probe, const Problem& problem,
                                    const DeviceSpec& device) {
@@ -35,9 +46,7 @@ std::optional<bool> really_exceeds(const Probe& probe, const Problem& problem,
     return probe.needed.grid > std::numeric_limits<std::int32_t>::max();
   }
   if (probe.verdict.rule == Rule::memory) {
-    Problem once = problem;
-    once.beta = 0;  // C is held once, even where it is read and written
-    return compulsory_bytes(once) + static_cast<double>(probe.needed.workspace_bytes) >
+    return held_bytes(problem) + static_cast<double>(probe.needed.workspace_bytes) >
            static_cast<double>(device.dram_bytes);
   }
   return std::nullopt;

@@ -57,12 +57,23 @@ void Ledger::begin(cache::RunInfo info) {
   if (!writes() || begun()) return;
   info.device_fingerprint = fingerprint_;
   info.compiler = compiler_;
-  const auto run = store_->begin_run(info);
+  info_ = std::move(info);
+  const auto run = store_->begin_run(info_);
   if (run) {
     run_ = *run;
   } else {
     write_failed(run.error());
   }
+}
+
+// The run itself is gone where another process found the file damaged and moved it aside.
+Expected<void> Ledger::put(cache::TrialRecord& row) {
+  auto recorded = store_->record(row);
+  if (recorded) return recorded;
+  const auto run = store_->begin_run(info_);
+  if (!run) return recorded;
+  row.run = run_ = *run;
+  return store_->record(row);
 }
 
 void Ledger::end(const std::map<std::string, std::int64_t>& rejected) {
@@ -95,7 +106,7 @@ cache::TrialRecord Ledger::row_of(const Trial& trial, const std::string& source_
 void Ledger::record(const Trial& trial, const std::string& source_hash) {
   if (!writes() || !begun()) return;
   cache::TrialRecord row = row_of(trial, source_hash);
-  if (const auto recorded = store_->record(row); !recorded) write_failed(recorded.error());
+  if (const auto recorded = put(row); !recorded) write_failed(recorded.error());
 }
 
 bool Ledger::crown(const TuneResult& result, const std::string& source_hash) {
@@ -110,7 +121,7 @@ bool Ledger::crown(const TuneResult& result, const std::string& source_hash) {
   record.tie = result.tie;
   record.default_us = result.default_us;
   record.seconds = result.seconds;
-  auto stored = store_->record(record.trial);
+  auto stored = put(record.trial);
   if (stored) stored = store_->crown(record);
   if (!stored) write_failed(stored.error());
   return stored.has_value();

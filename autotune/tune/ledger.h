@@ -43,6 +43,7 @@ class Ledger {
 
  private:
   cache::TrialRecord row_of(const Trial& trial, const std::string& source_hash) const;
+  Expected<void> put(cache::TrialRecord& row);
 
   cache::Store* store_;
   const Problem& problem_;
@@ -53,6 +54,7 @@ class Ledger {
   std::map<std::pair<std::string, std::string>, cache::TrialRecord> known_;  // config, hash
   std::optional<cache::WinnerRecord> winner_;
   bool winner_is_current_ = false;
+  cache::RunInfo info_;
   std::int64_t run_ = 0;
   bool broken_ = false;
 };

@@ -219,6 +219,32 @@ TEST_CASE(
         }) == result.outcomes.at("compile_crashed"));
 }
 
+TEST_CASE("a run goes on in the fresh cache where another process emptied a damaged one") {
+  struct Emptying : Watcher {
+    std::filesystem::path file;
+    void tried(const Trial& trial, const Progress& seen) override {
+      Watcher::tried(trial, seen);
+      if (trials.size() == 3) CHECK(truncate(file.c_str(), 0) == 0);
+    }
+  };
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  Emptying watcher;
+  watcher.file = folder / "cache.db";
+  const TuneResult result = tuned(fake_options(), small_problem(), &store, watcher);
+  CHECK(watcher.warnings.empty());
+  CHECK(result.crowned);
+  const auto rows = store.trials(problem_key(small_problem()), fingerprint(h200()));
+  REQUIRE(rows);
+  CHECK(rows->size() + 3 >= watcher.trials.size());
+  CHECK(rows->size() < watcher.trials.size());
+  const auto winner = store.winner(problem_key(small_problem()), fingerprint(h200()));
+  REQUIRE(winner);
+  REQUIRE(winner->has_value());
+  CHECK((*winner)->trial.key.config == to_string(result.winner.config));
+  CHECK(store.verify()->findings.empty());
+}
+
 TEST_CASE(
     "a measuring worker that faults, exits or is killed is a trial each, and the search goes on") {
   const TempFolder folder;

@@ -241,6 +241,46 @@ TEST_CASE("best") {
   CHECK(Json::parse(to_json(best))["rows"].size() == 1);
 }
 
+TEST_CASE("sweep, replay, bundle and calibrate, and what failed before it had a document") {
+  SweepRowJson swept;
+  swept.problem = square();
+  const Json sweep = Json::parse(to_json(SweepJson{"NVIDIA H200", {swept}}));
+  CHECK(keys_of(sweep) == Keys{"device", "rows", "schema"});
+  CHECK(keys_of(sweep["rows"][0]) ==
+        Keys{"best", "best_us", "complete", "error", "file", "problem", "seconds", "trials"});
+  for (const char* unknown : {"best", "best_us", "error", "file"}) {
+    CHECK(sweep["rows"][0][unknown].is_null());
+  }
+  ReplayRowJson replayed;
+  replayed.problem = square();
+  replayed.median = {HUGE_VAL, 1.25};
+  replayed.within_3 = 2;
+  const Json replay = Json::parse(to_json(ReplayJson{{replayed}}));
+  CHECK(keys_of(replay) == Keys{"rows", "schema"});
+  CHECK(keys_of(replay["rows"][0]) == Keys{"best_us", "configs", "default_ratio", "device",
+                                           "median", "problem", "strategy", "within_1", "within_3",
+                                           "worst"});
+  CHECK(replay["rows"][0]["median"] == Json::array({nullptr, 1.25}));
+  CHECK(replay["rows"][0]["within_1"].is_null());
+  CHECK(replay["rows"][0]["within_3"] == 2);
+
+  const BundleRowJson bundled{square(), "mma:a=1", "exact", "", "nvrtc 13.0", true};
+  const Json bundle = Json::parse(to_json(BundleJson{"f", "NVIDIA H200", "sm_90a", 3, {bundled}}));
+  CHECK(keys_of(bundle) == Keys{"arch", "bytes", "device", "file", "rows", "schema"});
+  CHECK(keys_of(bundle["rows"][0]) ==
+        Keys{"compiled", "compiler", "config", "from_problem", "match", "problem"});
+
+  CalibrateJson fitted;
+  fitted.errors = {{"fitted", 7, 0.05, 0.1, 1.02}};
+  const Json calibrate = Json::parse(to_json(fitted));
+  CHECK(keys_of(calibrate) ==
+        Keys{"device", "errors", "model", "problems", "read", "schema", "trials"});
+  CHECK(keys_of(calibrate["errors"][0]) == Keys{"first_choice", "median", "of", "p90", "trials"});
+  CHECK(calibrate["model"].size() == model_coefficients().size());
+
+  CHECK(Json::parse(to_json(ErrorJson{"no"})) == Json{{"schema", 1}, {"error", "no"}});
+}
+
 TEST_CASE("devices keep the marks and leave out what is not there") {
   DevicesJson devices;
   devices.present = {{0, *find_device("NVIDIA H200")}};
@@ -259,7 +299,7 @@ TEST_CASE("devices keep the marks and leave out what is not there") {
   CHECK(json["known"][1]["measured"]["launch_us"].is_null());
 }
 
-TEST_CASE("cache: path, list, show, verify, remove") {
+TEST_CASE("cache: path, list, show, verify, remove, merge, export") {
   CHECK(Json::parse(to_json(CachePathJson{"/c.db", true})) ==
         Json{{"schema", 1}, {"path", "/c.db"}, {"exists", true}});
   CachedWinnerJson winner;
@@ -280,6 +320,15 @@ TEST_CASE("cache: path, list, show, verify, remove") {
   CHECK(verify["findings"] == Json::array({"bad row"}));
   CHECK(verify["trials"] == 3);
   CHECK(Json::parse(to_json(CacheRemoveJson{"/c.db", 4}))["removed"] == 4);
+  const LeftOutJson left_out{"f.yaml", square(), "mma:a=1"};
+  const Json merge =
+      Json::parse(to_json(CacheMergeJson{"/c.db", {"f.yaml"}, 1, 2, 3, 4, {left_out}}));
+  CHECK(keys_of(merge) ==
+        Keys{"cubins", "files", "left_out", "path", "runs", "schema", "trials", "winners"});
+  CHECK(keys_of(merge["left_out"][0]) == Keys{"config", "file", "problem"});
+  const Json exported = Json::parse(to_json(CacheExportJson{"/c.db", {{"NVIDIA H200", "-", 2}}}));
+  CHECK(keys_of(exported) == Keys{"files", "path", "schema"});
+  CHECK(keys_of(exported["files"][0]) == Keys{"device", "file", "winners"});
 }
 
 TEST_CASE("no value makes a document that cannot be parsed") {
