@@ -1,5 +1,4 @@
 // Store::merge() and Store::adopt(): what other stores and files hold joins this one.
-
 #include <system_error>
 #include <utility>
 

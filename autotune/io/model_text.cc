@@ -23,12 +23,10 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 std::size_t section_lines(const std::vector<std::string_view>& lines, std::size_t begin) {
   std::size_t last = begin;
   for (std::size_t i = begin + 1; i < lines.size(); ++i) {
-    const bool indented =
-        lines[i].find_first_not_of(" \r\n") != std::string_view::npos && lines[i].starts_with(' ');
-    const bool between =
-        lines[i].starts_with('#') || lines[i].find_first_not_of(" \r\n") == std::string_view::npos;
-    if (indented) last = i;
-    if (!indented && !between) break;
+    const bool empty = lines[i].find_first_not_of(" \r\n") == std::string_view::npos;
+    if (empty || lines[i].starts_with('#')) continue;
+    if (!lines[i].starts_with(' ')) break;
+    last = i;
   }
   return last - begin + 1;
 }

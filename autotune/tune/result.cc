@@ -46,8 +46,7 @@ Expected<TuneResult> Session::conclude() {
   tools_.measurer.cancel();
   compiling_.clear();
   if (good_.empty()) {
-    if (cancelled_ || tools_.stop)
-      return fail(ErrorCode::cancelled, "stopped before any config was measured");
+    if (tools_.stop) return fail(ErrorCode::cancelled, "stopped before any config was measured");
     return tl::unexpected(nothing_worked());
   }
   const auto standing = settle(
@@ -68,7 +67,7 @@ Expected<TuneResult> Session::conclude() {
   for (const std::size_t i : standing->leaders) result_.finalists.push_back(good_[i]);
   result_.lead_percent = standing->lead_percent;
   result_.tie = standing->tie;
-  result_.cancelled = cancelled_ || tools_.stop;
+  result_.cancelled = tools_.stop;
   result_.compiled = code_.compiled();
   result_.seconds = elapsed_s();
   // A program that asks for the winner needs no compiler then.

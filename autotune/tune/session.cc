@@ -71,10 +71,7 @@ Expected<void> Session::search() {
                                          [this](std::size_t i) { return had_code(i); }});
   if (!strategy) return tl::unexpected(strategy.error());
   while (true) {
-    if (tools_.stop) {
-      cancelled_ = true;
-      return {};
-    }
+    if (tools_.stop) return {};
     const bool ending = last_call();
     if (!ending) {
       if (auto refilled = refill(**strategy); !refilled) return refilled;
