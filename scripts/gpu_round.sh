@@ -73,14 +73,18 @@ search() {
   part beside_wide python3 scripts/beside_wide.py "$bin/autotune" "$out/beside_wide.json"
 }
 
+# A process for each file of tests, all at the same time.
 sanitize() {
-  local tool=$1 tests="[spread],[race]"
+  local tool=$1 tag='\[(spread|race)\]' selection='[#@][spread],[#@][race]'
   if [ "$tool" = racecheck ]; then
-    tests="[race]~[stalls_racecheck]"
+    tag='\[race\]' selection='[#@][race]~[stalls_racecheck]'
     echo "SKIPPED under racecheck: gpu_tests [stalls_racecheck] (kernels/gemm/NOTES.md, Measuring)"
   fi
-  part "$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
-    --print-limit 5 "$bin/gpu_tests" "$tests"
+  local files=()
+  mapfile -t files < <(grep -lE "$tag" test/gpu/*_test.cc | xargs -n 1 basename -s .cc)
+  part "$tool" xargs -a <(printf '%s\n' "${files[@]}") -P 0 -I @ \
+    compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 --print-limit 5 \
+    "$bin/gpu_tests" --filenames-as-tags --durations yes "$selection"
   # Some virtual machines let no sanitizer near the GPU; that says nothing about the kernels.
   if grep -q 'Device not supported' "$out/$tool.log"; then
     echo "SKIPPED: $tool does not support this machine's GPU"
@@ -124,7 +128,7 @@ else
   [ $# -gt 0 ] || set -- --tests --sanitize --tune --bench
   for name in "$@"; do
     case $name in
-      --tests) part tests env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" ;;
+      --tests) part tests env AUTOTUNE_REQUIRE_GPU=1 "$bin/gpu_tests" --durations yes ;;
       --sanitize) for tool in memcheck racecheck synccheck; do sanitize "$tool"; done ;;
       --tune | --bench)
         what=${name#--}
