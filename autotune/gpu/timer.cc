@@ -4,16 +4,9 @@
 #include <array>
 
 #include "autotune/gpu/handles.h"
+#include "kernels/trial.h"
 
 namespace autotune::gpu {
-namespace {
-
-constexpr double kGraphUs = 200;
-constexpr int kFewestInGraph = 10;
-constexpr int kMostInGraph = 500;
-
-}  // namespace
-
 struct Timer::Impl {
   Workbench& bench;
   const DriverApi& api;
@@ -87,7 +80,7 @@ Expected<Subject> Timer::make_hot(const Subject& cold) {
   if (!times) return tl::unexpected(times.error());
   const double each = std::max(*std::min_element(times->begin(), times->end()), 0.1);
   Subject hot{cold.launch, {}, nullptr, 1};
-  hot.runs = std::clamp(static_cast<int>(kGraphUs / each), kFewestInGraph, kMostInGraph);
+  hot.runs = launches_per_sample(TimingMode::hot, each);
   auto graph = impl_->capture(cold, hot.runs);
   if (!graph) return tl::unexpected(graph.error());
   CUgraphExec raw = nullptr;

@@ -57,9 +57,13 @@ void retime(Trial& trial, const Measurement& timed) {
 
 class Final {
  public:
-  Final(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
+  Final(std::vector<Trial>& trials, TimingMode mode, std::optional<std::size_t> default_index,
         std::optional<std::size_t> former_index, const Looking& looking)
-      : trials_(trials), default_(default_index), former_(former_index), looking_(looking) {}
+      : trials_(trials),
+        mode_(mode),
+        default_(default_index),
+        former_(former_index),
+        looking_(looking) {}
 
   Expected<Standing> run() {
     std::vector<std::size_t> field = entrants();
@@ -113,6 +117,7 @@ class Final {
   }
 
   double us(std::size_t i) const { return trials_[i].measurement.median_us; }
+  double sample_us(std::size_t i) const { return us(i) * launches_per_sample(mode_, us(i)); }
 
   // The fastest as measured, the fastest first.
   std::vector<std::size_t> entrants() const {
@@ -136,7 +141,7 @@ class Final {
       ++alike;
       ++same_code;
       field.push_back(each);
-      round_us += us(each);
+      round_us += sample_us(each);
     }
     for (const auto& seeded : {former_, default_}) {
       if (seeded && us(*seeded) <= second * kSeededWithin) add(*seeded, field);
@@ -154,7 +159,7 @@ class Final {
     double round_us = 0;
     for (const std::size_t each : field) {
       trials.push_back(&trials_[each]);
-      round_us += us(each);
+      round_us += sample_us(each);
     }
     const auto rounds_in = [round_us](double us, int least, int most) {
       return std::clamp(static_cast<int>(us / round_us), least, most);
@@ -236,6 +241,7 @@ class Final {
   }
 
   std::vector<Trial>& trials_;
+  TimingMode mode_;
   std::optional<std::size_t> default_;
   std::optional<std::size_t> former_;
   const Looking& looking_;
@@ -254,9 +260,10 @@ worker::CompareRequest look_request(const Problem& problem, const TuneOptions& o
   return request;
 }
 
-Expected<Standing> settle(std::vector<Trial>& trials, std::optional<std::size_t> default_index,
+Expected<Standing> settle(std::vector<Trial>& trials, TimingMode mode,
+                          std::optional<std::size_t> default_index,
                           std::optional<std::size_t> former_index, const Looking& looking) {
-  return Final(trials, default_index, former_index, looking).run();
+  return Final(trials, mode, default_index, former_index, looking).run();
 }
 
 }  // namespace autotune::tune

@@ -50,7 +50,7 @@ Expected<TuneResult> Session::conclude() {
     return tl::unexpected(nothing_worked());
   }
   const auto standing = settle(
-      good_, default_good_, former_good_,
+      good_, plan_.problem.mode, default_good_, former_good_,
       [this](const std::vector<const Trial*>& trials, Look how) { return look(trials, how); });
   if (!standing) return tl::unexpected(standing.error());
   ensure_run();

@@ -34,7 +34,7 @@ class Joint {
   Expected<TuneResult> run() {
     add_pairs();
     const auto standing = settle(
-        trials_, default_, former_,
+        trials_, problem_.mode, default_, former_,
         [this](const std::vector<const Trial*>& trials, Look how) { return look(trials, how); });
     if (!standing) return tl::unexpected(standing.error());
     if (const auto timed = time_missing(*standing); !timed) return tl::unexpected(timed.error());

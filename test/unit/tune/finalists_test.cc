@@ -62,7 +62,7 @@ constexpr auto kNone = std::nullopt;
 TEST_CASE("a single trial needs no final") {
   std::vector<Trial> trials{trial(10, 9)};
   std::vector<Looked> looks;
-  const auto standing = settle(trials, 0, kNone, says({}, &looks));
+  const auto standing = settle(trials, TimingMode::cold, 0, kNone, says({}, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 0);
   CHECK(standing->leaders == std::vector<std::size_t>{0});
@@ -73,7 +73,8 @@ TEST_CASE("a single trial needs no final") {
 TEST_CASE("one clear leader is timed again beside the second, once") {
   std::vector<Trial> trials{trial(20, 1), trial(10, 9), trial(12, 2)};
   std::vector<Looked> looks;
-  const auto standing = settle(trials, 0, kNone, says({{{9, 10}, {2, 12}}}, &looks));
+  const auto standing =
+      settle(trials, TimingMode::cold, 0, kNone, says({{{9, 10}, {2, 12}}}, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK_FALSE(standing->tie);
@@ -85,8 +86,8 @@ TEST_CASE("one clear leader is timed again beside the second, once") {
 TEST_CASE("who led by a mistake of one measurement is found out beside those behind it") {
   std::vector<Trial> trials{trial(15, 1), trial(10.4, 9), trial(15.2, 2), trial(17, 3)};
   std::vector<Looked> looks;
-  const auto standing =
-      settle(trials, kNone, kNone, says({{{1, 15}, {9, 15.7}, {2, 15.3}}}, &looks));
+  const auto standing = settle(trials, TimingMode::cold, kNone, kNone,
+                               says({{{1, 15}, {9, 15.7}, {2, 15.3}}}, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 0);
   CHECK(trials[1].measurement.median_us == 15.7);
@@ -97,7 +98,8 @@ TEST_CASE("who led by a mistake of one measurement is found out beside those beh
 
 TEST_CASE("a look overrules what was measured before") {
   std::vector<Trial> trials{trial(10, 1), trial(10.1, 9)};
-  const auto standing = settle(trials, kNone, kNone, says({{{1, 10.4}, {9, 10.0}}}));
+  const auto standing =
+      settle(trials, TimingMode::cold, kNone, kNone, says({{{1, 10.4}, {9, 10.0}}}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK(trials[1].measurement.median_us == 10.0);
@@ -108,7 +110,8 @@ TEST_CASE("a look overrules what was measured before") {
 
 TEST_CASE("a tie goes to fewer resources and is said to be one") {
   std::vector<Trial> trials{trial(10, 9), trial(10.1, 1)};
-  const auto standing = settle(trials, kNone, kNone, says({{{9, 10}, {1, 10.01}}, 0.01}));
+  const auto standing =
+      settle(trials, TimingMode::cold, kNone, kNone, says({{{9, 10}, {1, 10.01}}, 0.01}));
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK(standing->tie);
@@ -117,8 +120,8 @@ TEST_CASE("a tie goes to fewer resources and is said to be one") {
 TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   for (const double challenger : {1003, 997}) {
     std::vector<Trial> trials{trial(1000, 5), trial(1010, challenger > 1000 ? 1 : 9)};
-    const auto standing =
-        settle(trials, kNone, kNone, says({{{5, 1000}, {1, challenger}, {9, challenger}}, 0.01}));
+    const auto standing = settle(trials, TimingMode::cold, kNone, kNone,
+                                 says({{{5, 1000}, {1, challenger}, {9, challenger}}, 0.01}));
     REQUIRE(standing);
     CHECK(standing->winner == (challenger > 1000 ? 0u : 1u));
     CHECK(standing->tie);
@@ -132,8 +135,8 @@ TEST_CASE("a tenth of a microsecond is a tie, which the prediction breaks, but n
     trials[1].predicted_us = 6.1;
     trials[2].predicted_us = 6.0;
     // Far beyond what an interval allows, and the third too far for a tie.
-    const auto standing =
-        settle(trials, kNone, kNone, says({{{1, us}, {2, us + 0.08}, {3, us + 0.12}}, 0.001}));
+    const auto standing = settle(trials, TimingMode::cold, kNone, kNone,
+                                 says({{{1, us}, {2, us + 0.08}, {3, us + 0.12}}, 0.001}));
     REQUIRE(standing);
     CHECK(standing->winner == (us == 26 ? 1u : 0u));
     CHECK(standing->tie == (us == 26));
@@ -150,7 +153,7 @@ TEST_CASE("whoever wins ties is timed again, however many are as good") {
     said.us[i] = 10 + 0.005 * i;
   }
   std::vector<Looked> looks;
-  const auto standing = settle(trials, kNone, kNone, says(said, &looks));
+  const auto standing = settle(trials, TimingMode::cold, kNone, kNone, says(said, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 7);
   REQUIRE(looks.size() == 3);
@@ -165,12 +168,12 @@ TEST_CASE("twenty finalists, six of one tile shape and three of one code at most
   for (int i = 0; i < 9; ++i) trials.push_back(trial(10 + 0.01 * i, i, 16, i < 5 ? 2 : i));
   for (int i = 0; i < 30; ++i) said.us[i] = i == 0 ? 10 : 11;
   std::vector<Looked> looks;
-  REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
+  REQUIRE(settle(trials, TimingMode::cold, kNone, kNone, says(said, &looks)));
   REQUIRE(looks.size() == 1);
   CHECK(looks[0].smem == std::vector<std::int64_t>{0, 1, 2, 5, 6, 7});
   for (int i = 9; i < 29; ++i) trials.push_back(trial(10.1 + 0.01 * i, i, 16 * i));
   looks.clear();
-  REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
+  REQUIRE(settle(trials, TimingMode::cold, kNone, kNone, says(said, &looks)));
   REQUIRE(looks.size() == 1);
   CHECK(looks[0].smem.size() == 20);
 }
@@ -183,10 +186,27 @@ TEST_CASE("few finalists where launches are long, and fewer rounds") {
     said.us[i] = i == 0 ? 20'000 : 21'000;
   }
   std::vector<Looked> looks;
-  REQUIRE(settle(trials, kNone, kNone, says(said, &looks)));
+  REQUIRE(settle(trials, TimingMode::cold, kNone, kNone, says(said, &looks)));
   REQUIRE(looks.size() == 1);
   CHECK(looks[0].smem.size() == 5);
   CHECK(looks[0].how.rounds == 3);
+}
+
+TEST_CASE("hot, a sample is several launches, and looks take as long as cold ones") {
+  for (const TimingMode mode : {TimingMode::cold, TimingMode::hot}) {
+    std::vector<Trial> trials{trial(800, 1, 16), trial(800, 2, 32), trial(800, 3, 48)};
+    std::vector<Looked> looks;
+    REQUIRE(settle(trials, mode, kNone, kNone, says({{{1, 800}, {2, 800}, {3, 800}}}, &looks)));
+    REQUIRE(looks.size() == 3);
+    const int launches = launches_per_sample(mode, 800);
+    CHECK(launches == (mode == TimingMode::hot ? 10 : 1));
+    for (const Looked& look : looks) {
+      const double us = 800.0 * launches * static_cast<double>(look.smem.size());
+      CHECK(look.how.most_rounds * us < 310'000);
+    }
+  }
+  CHECK(launches_per_sample(TimingMode::hot, 10) == 20);
+  CHECK(launches_per_sample(TimingMode::hot, 0.1) == 500);
 }
 
 TEST_CASE("each look is at those that the one before could not tell apart") {
@@ -194,8 +214,9 @@ TEST_CASE("each look is at those that the one before could not tell apart") {
   std::vector<Trial> trials;
   for (int i = 1; i <= 4; ++i) trials.push_back(trial(1000, i, 16, i + 1));
   std::vector<Looked> looks;
-  const auto standing = settle(
-      trials, kNone, kNone, says({{{1, 1020}, {2, 1010}, {3, 1001}, {4, 1000}}, 0.0002}, &looks));
+  const auto standing =
+      settle(trials, TimingMode::cold, kNone, kNone,
+             says({{{1, 1020}, {2, 1010}, {3, 1001}, {4, 1000}}, 0.0002}, &looks));
   REQUIRE(standing);
   CHECK(standing->winner == 3);
   CHECK(standing->leaders == std::vector<std::size_t>{3, 2});
@@ -209,14 +230,16 @@ TEST_CASE("each look is at those that the one before could not tell apart") {
 TEST_CASE("who may be as fast by the interval is looked at again, however far behind") {
   std::vector<Trial> trials{trial(10, 1), trial(10, 2)};
   std::vector<Looked> looks;
-  REQUIRE(settle(trials, kNone, kNone, says({{{1, 10}, {2, 10.5}}, 0.1}, &looks)));
+  REQUIRE(
+      settle(trials, TimingMode::cold, kNone, kNone, says({{{1, 10}, {2, 10.5}}, 0.1}, &looks)));
   CHECK(looks.size() == 3);
 }
 
 TEST_CASE("the default config is not beaten by a tie that was slower") {
   for (const double challenger : {10.01, 9.99}) {
     std::vector<Trial> trials{trial(10.1, 9), trial(10, 1)};  // the default needs more
-    const auto standing = settle(trials, 0, kNone, says({{{1, challenger}, {9, 10.0}}, 0.01}));
+    const auto standing =
+        settle(trials, TimingMode::cold, 0, kNone, says({{{1, challenger}, {9, 10.0}}, 0.01}));
     REQUIRE(standing);
     CHECK(standing->tie);
     CHECK(standing->winner == (challenger > 10 ? 0u : 1u));
@@ -227,8 +250,8 @@ TEST_CASE("the default config is not beaten by a tie that was slower") {
 TEST_CASE("the default is timed beside the winner to the end") {
   std::vector<Trial> trials{trial(11.5, 5), trial(10, 1), trial(10, 2)};
   std::vector<Looked> looks;
-  const auto standing =
-      settle(trials, 0, kNone, says({{{5, 11}, {1, 10}, {2, 10.01}}, 0.0002}, &looks));
+  const auto standing = settle(trials, TimingMode::cold, 0, kNone,
+                               says({{{5, 11}, {1, 10}, {2, 10.01}}, 0.0002}, &looks));
   REQUIRE(standing);
   REQUIRE(looks.size() == 3);
   for (const Looked& look : looks) CHECK(look.smem.back() == 5);
@@ -236,7 +259,8 @@ TEST_CASE("the default is timed beside the winner to the end") {
 
 TEST_CASE("a finalist that fails is left behind") {
   std::vector<Trial> trials{trial(10, 1), trial(10, 7), trial(10, 2)};
-  const auto standing = settle(trials, kNone, kNone, says({{{1, 10.2}, {2, 10}}}));
+  const auto standing =
+      settle(trials, TimingMode::cold, kNone, kNone, says({{{1, 10.2}, {2, 10}}}));
   REQUIRE(standing);
   CHECK(standing->winner == 2);
   CHECK(standing->timed_again == std::set<std::size_t>{0, 2});
@@ -244,10 +268,11 @@ TEST_CASE("a finalist that fails is left behind") {
 
 TEST_CASE("where no look is possible the first measurement decides") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
-  const auto standing = settle(
-      trials, 0, kNone, [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
-        return std::optional<worker::CompareReply>();
-      });
+  const auto standing =
+      settle(trials, TimingMode::cold, 0, kNone,
+             [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
+               return std::optional<worker::CompareReply>();
+             });
   REQUIRE(standing);
   CHECK(standing->winner == 1);
   CHECK_FALSE(standing->tie);
@@ -256,24 +281,27 @@ TEST_CASE("where no look is possible the first measurement decides") {
 TEST_CASE("the winner of an earlier run is timed again where others as slow as it are not") {
   for (const bool former : {false, true}) {
     std::vector<Trial> trials{trial(10, 5), trial(10, 7), trial(12.5, 6)};
-    const auto standing = settle(trials, kNone, former ? std::optional<std::size_t>(2) : kNone,
-                                 says({{{5, 13}, {7, 13}, {6, 12}}}));
+    const auto standing =
+        settle(trials, TimingMode::cold, kNone, former ? std::optional<std::size_t>(2) : kNone,
+               says({{{5, 13}, {7, 13}, {6, 12}}}));
     REQUIRE(standing);
     CHECK(standing->timed_again.contains(2) == former);
     CHECK((standing->winner == 2) == former);
   }
   std::vector<Trial> trials{trial(10, 5), trial(10, 7), trial(13.5, 6)};
-  const auto standing = settle(trials, kNone, 2, says({{{5, 13}, {7, 13}, {6, 12}}}));
+  const auto standing =
+      settle(trials, TimingMode::cold, kNone, 2, says({{{5, 13}, {7, 13}, {6, 12}}}));
   REQUIRE(standing);
   CHECK_FALSE(standing->timed_again.contains(2));
 }
 
 TEST_CASE("an error of a look ends the final") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
-  const auto standing = settle(
-      trials, kNone, kNone, [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
-        return fail(ErrorCode::no_gpu, "gone");
-      });
+  const auto standing =
+      settle(trials, TimingMode::cold, kNone, kNone,
+             [](const auto&, Look) -> Expected<std::optional<worker::CompareReply>> {
+               return fail(ErrorCode::no_gpu, "gone");
+             });
   REQUIRE_FALSE(standing);
   CHECK(standing.error().code == ErrorCode::no_gpu);
 }
