@@ -160,6 +160,8 @@ struct LaunchPlan {
 
 class HostTwin {
  public:
+  static constexpr std::size_t kRingParameters = 4;  // block_m, block_n, block_k, stages
+
   virtual ~HostTwin() = default;
 
   virtual std::string_view name() const = 0;
@@ -182,6 +184,9 @@ class HostTwin {
   // structural constraint is broken (explain shows such configs too). `max_sms` > 0 caps the grid.
   virtual Resources resources(const Config& config, const Problem& problem,
                               const DeviceSpec& device, int max_sms) const = 0;
+  // Of its shared memory what the first kRingParameters alone decide, at least: a walk of the space
+  // that sets one parameter after the other need not go on where that is too much.
+  virtual std::int64_t ring_bytes(const Config&, const KernelTraits&) const { return 0; }
   virtual std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const = 0;
   virtual std::vector<Term> thread_terms(const Config& config) const = 0;
   virtual std::vector<Term> register_terms(const Config& config,

@@ -21,11 +21,12 @@ std::size_t compile_time_parameters(const HostTwin& kernel) {
 class Walk {
  public:
   Walk(const KernelSpace& space, const Config& first, const KernelTraits& traits,
-       const std::function<void(const Config&)>& visit)
+       const std::function<void(const Config&)>& visit, std::int64_t most_ring_bytes)
       : constraints_(first.kernel->constraints()),
         ranges_(std::span(space.parameters).first(compile_time_parameters(*first.kernel))),
         traits_(traits),
         visit_(visit),
+        most_ring_bytes_(most_ring_bytes),
         config_(first),
         broken_(constraints_.size()) {
     std::size_t depth = 0;
@@ -48,6 +49,10 @@ class Walk {
       broken_[i] += below_[depth];
       return;
     }
+    if (depth == HostTwin::kRingParameters &&
+        config_.kernel->ring_bytes(config_, traits_) > most_ring_bytes_) {
+      return;
+    }
     if (depth == ranges_.size()) {
       visit_(config_);
       return;
@@ -63,6 +68,7 @@ class Walk {
   std::span<const ParameterRange> ranges_;
   const KernelTraits& traits_;
   const std::function<void(const Config&)>& visit_;
+  std::int64_t most_ring_bytes_;
   Config config_;
   std::vector<std::int64_t> broken_;
   // By the number of parameters that are set: behind the constraints to look at, codes to come.
@@ -98,10 +104,11 @@ void TileOrders::put(std::size_t i, Config& code) const {
   for (std::size_t p = begin_; p < end_; ++p) code.values[p] = configs_[i].values[p];
 }
 
-std::vector<std::int64_t> for_each_sound_code(
-    const KernelSpace& space, const Config& first, const KernelTraits& traits,
-    const std::function<void(const Config& code)>& visit) {
-  Walk walk(space, first, traits, visit);
+std::vector<std::int64_t> for_each_sound_code(const KernelSpace& space, const Config& first,
+                                              const KernelTraits& traits,
+                                              const std::function<void(const Config& code)>& visit,
+                                              std::int64_t most_ring_bytes) {
+  Walk walk(space, first, traits, visit, most_ring_bytes);
   walk.descend(0);
   return std::move(walk).broken();
 }

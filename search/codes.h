@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "search/space.h"
@@ -33,9 +34,11 @@ class TileOrders {
 // Visits the codes that break no structural constraint, in the order of the space, made in place
 // and with the run-time parameters of `first`, a config of the space's kernel. Returns how many
 // others there are, by the first constraint that they break; those that share its parameters are
-// counted without being looked at one by one.
-std::vector<std::int64_t> for_each_sound_code(const KernelSpace& space, const Config& first,
-                                              const KernelTraits& traits,
-                                              const std::function<void(const Config& code)>& visit);
+// counted without being looked at one by one. What has more than `most_ring_bytes` by
+// HostTwin::ring_bytes() is passed over, and not counted.
+std::vector<std::int64_t> for_each_sound_code(
+    const KernelSpace& space, const Config& first, const KernelTraits& traits,
+    const std::function<void(const Config& code)>& visit,
+    std::int64_t most_ring_bytes = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace autotune::search

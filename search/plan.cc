@@ -172,7 +172,7 @@ Expected<Plan> make_plan(const Request& request, Plan* counted) {
 
 Expected<Candidate> default_candidate(const Request& request) {
   std::optional<Candidate> best;
-  for_each_checked(request, [&](const CheckedCode& code) {
+  const auto visit = [&](const CheckedCode& code) {
     if (code.verdict) return;
     CodeModel model = model_of(request, code);
     if (best && model.least_us() > best->predicted_us) return;
@@ -182,7 +182,8 @@ Expected<Candidate> default_candidate(const Request& request) {
       const Candidate candidate{code.orders->at(code.config, order), code.resources, us};
       if (!best || ranks_before(candidate, *best)) best = candidate;
     }
-  });
+  };
+  for_each_checked(request, visit, Wanted::survivors);
   if (best) return *best;
   // Only a whole plan can tell why.
   return make_plan(request).map([](const Plan& plan) { return plan.default_config(); });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <numeric>
 
 namespace autotune::search {
@@ -38,13 +39,16 @@ void visit_code(const Request& request, const Config& config,
 }
 
 void check_kernel(const Request& request, const HostTwin& kernel, const KernelSpace& space,
-                  const Visit& visit) {
+                  const Visit& visit, Wanted wanted) {
   const auto orders = std::make_shared<const TileOrders>(kernel, space);
   std::vector<std::size_t> all(orders->count());
   std::iota(all.begin(), all.end(), std::size_t{0});
   std::vector<std::size_t> some;  // that no exclude names
   const Config first = orders->at({&kernel, {}}, 0);
-  const auto broken = for_each_sound_code(space, first, request.traits, [&](const Config& config) {
+  const std::int64_t most_bytes = wanted == Wanted::all
+                                      ? std::numeric_limits<std::int64_t>::max()
+                                      : request.device->limits.smem_optin_per_block;
+  const auto visit_orders = [&](const Config& config) {
     if (request.limits->excludes.empty()) return visit_code(request, config, orders, all, visit);
     some.clear();
     for (const std::size_t i : all) {
@@ -57,7 +61,8 @@ void check_kernel(const Request& request, const HostTwin& kernel, const KernelSp
     }
     if (some.empty()) return;
     visit_code(request, orders->at(config, some.front()), orders, some, visit);
-  });
+  };
+  const auto broken = for_each_sound_code(space, first, request.traits, visit_orders, most_bytes);
   for (std::size_t i = 0; i < broken.size(); ++i) {
     if (broken[i] == 0) continue;
     visit({first,
@@ -71,7 +76,8 @@ void check_kernel(const Request& request, const HostTwin& kernel, const KernelSp
 
 }  // namespace
 
-std::vector<std::string> for_each_checked(const Request& request, const Visit& visit) {
+std::vector<std::string> for_each_checked(const Request& request, const Visit& visit,
+                                          Wanted wanted) {
   std::vector<std::string> unsupported;
   for (const HostTwin* kernel : request.family->kernels) {
     std::string reason = kernel->unsupported(request.traits, *request.device);
@@ -89,7 +95,7 @@ std::vector<std::string> for_each_checked(const Request& request, const Visit& v
     }
     for (const KernelSpace& kernel_space : request.space->kernels) {
       if (kernel_space.kernel == kernel->name()) {
-        check_kernel(request, *kernel, kernel_space, visit);
+        check_kernel(request, *kernel, kernel_space, visit, wanted);
       }
     }
   }

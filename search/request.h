@@ -42,9 +42,12 @@ struct CheckedCode {
 
 // Every config of every kernel that serves the problem on the device, checked: the codes in the
 // order of the space, then what is structurally unsound. Returns why the other kernels generated
-// nothing: "simt: fp32 only".
+// nothing: "simt: fp32 only". For survivors alone most of what does not fit is passed over, and
+// counts of what is broken are not whole.
+enum class Wanted { all, survivors };
 std::vector<std::string> for_each_checked(const Request& request,
-                                          const std::function<void(const CheckedCode&)>& visit);
+                                          const std::function<void(const CheckedCode&)>& visit,
+                                          Wanted wanted = Wanted::all);
 
 // The same as in plan.h for a request that is already made.
 Expected<Plan> make_plan(const Request& request, Plan* counted = nullptr);

@@ -75,6 +75,12 @@ int most_blocks(bool persistent, const DeviceSpec& device, int cluster, int max_
   return persistent ? presumed_sms(device, cluster, max_sms) : max_sms;
 }
 
+// Every group leaves its sums of whole tiles, in fp32.
+std::int64_t sums_of(const Config& config, const Tiles& tiles, const SplitShape& parts) {
+  if (parts.groups == 1) return 0;
+  return tiles.of_blocks() * parts.groups * block_m(config) * std::int64_t{block_n(config)} * 4;
+}
+
 // How an operand's tile lies in memory, in elements: rows that one request asks for, or a tile's
 // whole ones, from one row to the next, and from one tile to the next in the rows' direction.
 struct Rows {
@@ -154,9 +160,7 @@ Problem GemmTwin::product_of(Problem problem) const {
 
 std::int64_t GemmTwin::sums_bytes(const Config& config, const Problem& problem) const {
   const Tiles tiles = tiles_of(config, cluster(config), problem);
-  const SplitShape parts = split(config, problem, tiles.of_blocks());
-  if (parts.groups == 1) return 0;  // every group leaves its sums of whole tiles, in fp32
-  return tiles.of_blocks() * parts.groups * block_m(config) * std::int64_t{block_n(config)} * 4;
+  return sums_of(config, tiles, split(config, problem, tiles.of_blocks()));
 }
 
 Resources GemmTwin::resources(const Config& config, const Problem& asked, const DeviceSpec& device,
@@ -191,7 +195,7 @@ Resources GemmTwin::resources(const Config& config, const Problem& asked, const 
   }
   r.grid = grid_of(tiles.all(), r.cluster, parts,
                    most_blocks(persistent(config), device, r.cluster, max_sms));
-  const std::int64_t behind_marks = sums_bytes(config, problem) + packed;
+  const std::int64_t behind_marks = sums_of(config, tiles, parts) + packed;
   if (behind_marks > 0) r.workspace_bytes = kWorkspaceMarkBytes + behind_marks;
   return r;
 }

@@ -98,13 +98,18 @@ struct Layout {
   std::int64_t total() const { return std::max(ring_bytes, epilogue_bytes); }
 };
 
+std::int64_t ring_of(const Values& v, const KernelTraits& t) {
+  const std::int64_t rows = v[kBlockM] + std::int64_t{v[kBlockN]} * weights(t);
+  return v[kStages] * rows * v[kBlockK] * element(t);
+}
+
 Layout layout_of(const Values& v, const KernelTraits& t) {
   Layout l{};
   l.a_bytes = std::int64_t{v[kBlockM]} * v[kBlockK] * element(t);
   l.b_bytes = std::int64_t{v[kBlockN]} * v[kBlockK] * element(t) * weights(t);
   l.warp_pitch = warp_n(v) * storage_bytes(t.out_dtype) + 16;
   l.warp_bytes = 16 * l.warp_pitch;
-  l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
+  l.ring_bytes = ring_of(v, t);
   l.epilogue_bytes = l.warp_bytes * v[kWarpsM] * v[kWarpsN];
   return l;
 }
@@ -213,6 +218,10 @@ class Mma final : public GemmTwin {
     if (traits.exact_fp32) return kExactByFfma;
     // fp32 is multiplied in parts of bf16.
     return no_mma_sync(traits.dtype == DType::fp32 ? DType::bf16 : traits.dtype, device);
+  }
+
+  std::int64_t ring_bytes(const Config& config, const KernelTraits& traits) const override {
+    return ring_of(config.values, traits);
   }
 
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& traits) const override {

@@ -83,7 +83,7 @@ std::int64_t a_bytes(const Values& v) { return std::int64_t{v[kBlockM]} * v[kBlo
 std::int64_t b_bytes(const Values& v, const KernelTraits& t) {
   return std::int64_t{weights(t)} * v[kBlockN] * v[kBlockK] * 4;
 }
-std::int64_t ring_bytes(const Values& v, const KernelTraits& t) {
+std::int64_t ring_of(const Values& v, const KernelTraits& t) {
   return v[kStages] * (a_bytes(v) + b_bytes(v, t));
 }
 
@@ -114,12 +114,16 @@ class Simt final : public GemmTwin {
     return traits.dtype == DType::fp32 ? "" : "multiplies fp32 only";
   }
 
+  std::int64_t ring_bytes(const Config& config, const KernelTraits& traits) const override {
+    return ring_of(config.values, traits);
+  }
+
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
     return {{"pipeline",
              fmt::format("{} stages x ({} + {}{}) x {} x 4 bytes", v[kStages], v[kBlockM],
                          t.gated ? "2 x " : "", v[kBlockN], v[kBlockK]),
-             ring_bytes(v, t)}};
+             ring_of(v, t)}};
   }
 
   std::vector<Term> thread_terms(const Config& config) const override {
@@ -146,7 +150,7 @@ class Simt final : public GemmTwin {
  protected:
   BlockNeeds needs(const Config& config, const KernelTraits& t) const override {
     const Values& v = config.values;
-    return {ring_bytes(v, t), threads_of(v), v[kMinBlocks], estimate(v, t), live(v, t)};
+    return {ring_of(v, t), threads_of(v), v[kMinBlocks], estimate(v, t), live(v, t)};
   }
 
   std::vector<Definition> layout_definitions(const Config& config,

@@ -121,6 +121,10 @@ class Wgmma final : public GemmTwin {
     return no_unaligned_rows(traits);
   }
 
+  std::int64_t ring_bytes(const Config& config, const KernelTraits& asked) const override {
+    return wgmma::ring_bytes(config.values, product_of(asked));
+  }
+
   std::vector<Term> smem_terms(const Config& config, const KernelTraits& asked) const override {
     const Values& v = config.values;
     const KernelTraits traits = product_of(asked);
@@ -190,7 +194,8 @@ class Wgmma final : public GemmTwin {
     const std::int32_t live =
         static_cast<std::int32_t>(accumulators(v, traits)) + kConsumerRegisters;
     const Roles roles = roles_of(v);
-    BlockNeeds needs{layout_of(v, traits).total(), threads_of(v), 1, live, live};
+    const SmemLayout l = layout_of(v, traits);
+    BlockNeeds needs{l.total(), threads_of(v), 1, live, live};
     if (roles.consumer > 0) {
       needs.registers = kMaxRegisters;  // setmaxnreg makes ptxas take all that the launch permits
       needs.role_registers = roles.consumer;
@@ -200,7 +205,7 @@ class Wgmma final : public GemmTwin {
     // The cluster's own takes their place, but where consumers meet: to add up parts in the
     // workspace, or before they store through a stage, or all do behind the copies of operands.
     const bool in_workspace = v[kSplitK] > parts_of(v);
-    const bool consumers_meet = in_workspace || layout_of(v, traits).stores_in_ring;
+    const bool consumers_meet = in_workspace || l.stores_in_ring;
     const bool all_meet = consumers_meet || packs_;
     if (!all_meet && cluster(config).blocks() * parts_of(v) > 1) needs.barriers = 0;
     // And one for each consumer, whose warps share store buffers.

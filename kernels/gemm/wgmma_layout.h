@@ -102,11 +102,15 @@ struct SmemLayout {
   }
 };
 
+inline std::int64_t ring_bytes(const Values& v, const KernelTraits& t) {
+  return v[kStages] * (tile_a(v, t).bytes() + tile_b(v, t).bytes());
+}
+
 inline SmemLayout layout_of(const Values& v, const KernelTraits& t) {
   SmemLayout l{};
   l.a_bytes = tile_a(v, t).bytes();
   l.b_bytes = tile_b(v, t).bytes();
-  l.ring_bytes = v[kStages] * (l.a_bytes + l.b_bytes);
+  l.ring_bytes = ring_bytes(v, t);
   l.given_bytes = given_bytes(v);
   l.barriers = 2 * v[kStages] + 2 + (parts_of(v) > 1 ? 2 * 4 * v[kConsumers] : 0);
   const std::int64_t columns = slice_columns(v);
