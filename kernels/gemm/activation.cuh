@@ -56,7 +56,8 @@ __device__ __forceinline__ float times_normal(float x) {
         t * fmaf(t, fmaf(t, 0.5f * 0.7478556f, 0.5f * -0.0958798f), 0.5f * 0.3480242f);
     constexpr float kMinusHalfLog2E = -0.7213475204f;
     const float gauss = exp2_fast(size * size * kMinusHalfLog2E);
-    return fmaf(-size * gauss, half_polynomial, fmaxf(x, 0.0f));
+    const float positive = x < 0.0f ? 0.0f : x;  // NaN stays, which fmaxf would make 0
+    return fmaf(-size * gauss, half_polynomial, positive);
   }
 }
 

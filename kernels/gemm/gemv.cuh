@@ -112,10 +112,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     gemm_gemv(const __grid_constant__ GemmArgs args) {
   extern __shared__ __align__(16) u8 smem[];
   Slice* slices = reinterpret_cast<Slice*>(smem);
-  const int tiles = SEVERAL_TILES_M ? args.tiles_m * args.tiles_n : args.tiles_n;
-  for (int id = blockIdx.x; id < tiles; id += gridDim.x) {
+  const u32 tiles = SEVERAL_TILES_M ? args.tiles_m * args.tiles_n : args.tiles_n;
+  for (u32 id = blockIdx.x; id < tiles; id += gridDim.x) {
     if constexpr (SEVERAL_TILES_M) {
-      const TileIndex tile = tile_of(u32(id), args);
+      const TileIndex tile = tile_of(id, args);
       compute_columns(rows_from(args, tile.m * BLOCK_M), i64(tile.n) * BLOCK_N, slices);
     } else {
       compute_columns(args, i64(id) * BLOCK_N, slices);

@@ -173,7 +173,8 @@ struct WeightReader {
       at[0] = static_cast<const char*>(args.b) +
               i64(gemv_chunk(block_map(), step, lane)) * kChunkK * row_bytes +
               (first + column) * kElementBytes;
-      pieces = ((columns_left - column) * kElementBytes + kApart - 1) / kApart;
+      const int left = min(columns_left - column, kTiles * kTileColumns);
+      pieces = (left * kElementBytes + kApart - 1) / kApart;
     }
   }
 

@@ -141,7 +141,7 @@ struct FfmaSums {
     if constexpr (!B_K_MAJOR || kPieces == 1) return k_done;
     const int warp = threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
-    for (int k = k_done + warp / WARPS_N * LANES_K + lane % LANES_K; k < args.k;
+    for (u32 k = k_done + warp / WARPS_N * LANES_K + lane % LANES_K; k < u32(args.k);
          k += WARPS_K * LANES_K) {
       float b[kTiles];
 #pragma unroll

@@ -3,7 +3,8 @@
 // Slabs of an operand that is contiguous along m or n that hold rows or columns of the matrix.
 template <typename Tile>
 __device__ __forceinline__ int loaded_slabs(int first, int extent) {
-  return min(max((extent - first + kSlabElements - 1) / kSlabElements, 0), Tile::kSlabs);
+  const int of_tile = min(extent - first, Tile::kSlabs * kSlabElements);
+  return max((of_tile + kSlabElements - 1) / kSlabElements, 0);
 }
 
 // Bytes of an operand's tile that arrive for one stage. Rows that are not loaded are whatever they

@@ -22,6 +22,7 @@ struct Broken {
   std::string finding;  // part of what must be said
   Layout layout = Layout::tn;
   std::string family = "gemm";
+  Activation activation = Activation::gelu_tanh;
 };
 
 // What fills wgmma's ring, waits for it and multiplies.

@@ -23,6 +23,7 @@ constexpr int kEnough = 2;
 Findings found(const test::Broken& broken, bool as_it_should_be, std::uint64_t seeds) {
   Problem problem = test::gemm(broken.m, broken.n, broken.k, broken.dtype, broken.layout);
   problem.family = broken.family;
+  problem.activation = broken.activation;
   problem.alpha = 2;
   const DeviceSpec& device = *io::find_device("nvidia-h200");
   const Config config = parse_config(broken.config, *find_family(broken.family)).value();

@@ -210,6 +210,18 @@ std::vector<Broken> broken_others() {
        0,
        {"return args.alpha * first;", "return first;"},
        "elements are wrong"},
+      {"NaN in a gate becomes a number",
+       kMma + "split_k=1",
+       bf16,
+       40,
+       40,
+       64,
+       0,
+       {"x < 0.0f ? 0.0f : x;  // NaN stays", "fmaxf(x, 0.0f);  // NaN stays"},
+       "not nan",
+       Layout::tn,
+       "geglu",
+       Activation::gelu_erf},
   };
 }
 

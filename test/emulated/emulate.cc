@@ -187,6 +187,7 @@ GivenMatrices draw(const Problem& problem, std::uint64_t seed) {
   if (p.beta != 0) given.c = whole_numbers(p.m * p.n, random);
   if (is_gated(p)) {
     for (float& value : given.b) value /= 64;  // gates where activations bend
+    if (p.n > 1) given.b.back() = NAN;         // and in the last column none
     given.up = numbers(p.k * p.n);
     return given;
   }

@@ -30,7 +30,8 @@ std::vector<float> emulate(const emulator::Program& program, const Config& confi
                            const GivenMatrices& given, std::uint64_t seed, int max_sms = 0);
 
 // Numbers for every matrix of the problem: whole ones, small fractions as gates, and in fp32 such
-// as take all of its bits, with a row of tiny ones and an infinite one where nothing is gated.
+// as take all of its bits, with a row of tiny ones and an infinite one where nothing is gated. The
+// last column's gates are NaN.
 GivenMatrices draw(const Problem& problem, std::uint64_t seed);
 
 // What differs from the exact results, in words; empty where nothing does. Sums of whole numbers
