@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/stages.h"
 #include "search/occupancy.h"
 
 namespace autotune::search {
@@ -27,17 +28,25 @@ double matrix_bytes(std::int64_t lines, std::int64_t length, std::int64_t leadin
   return (static_cast<double>(lines - 1) * pitch + static_cast<double>(length)) * element;
 }
 
+double a_bytes(const Problem& problem) {
+  const bool along_k = a_is_k_major(problem.layout);
+  return matrix_bytes(along_k ? problem.m : problem.k, along_k ? problem.k : problem.m, problem.lda,
+                      storage_bytes(problem.dtype));
+}
+
+double weights_bytes(const Problem& problem) {
+  const bool along_k = b_is_k_major(problem.layout);
+  return (is_gated(problem) ? 2 : 1) * matrix_bytes(along_k ? problem.n : problem.k,
+                                                    along_k ? problem.k : problem.n, problem.ldb,
+                                                    storage_bytes(problem.dtype));
+}
+
+double c_bytes(const Problem& problem) {
+  return matrix_bytes(problem.m, problem.n, problem.ldc, storage_bytes(problem.out_dtype));
+}
+
 std::int64_t device_bytes(const Problem& problem, const Resources& resources) {
-  const int element = storage_bytes(problem.dtype);
-  const bool a_k = a_is_k_major(problem.layout);
-  const bool b_k = b_is_k_major(problem.layout);
-  const double a =
-      matrix_bytes(a_k ? problem.m : problem.k, a_k ? problem.k : problem.m, problem.lda, element);
-  const double b =
-      matrix_bytes(b_k ? problem.n : problem.k, b_k ? problem.k : problem.n, problem.ldb, element);
-  const double c =
-      matrix_bytes(problem.m, problem.n, problem.ldc, storage_bytes(problem.out_dtype));
-  return saturated(a + (is_gated(problem) ? 2 : 1) * b + c +
+  return saturated(a_bytes(problem) + weights_bytes(problem) + c_bytes(problem) +
                    static_cast<double>(resources.workspace_bytes));
 }
 
@@ -143,6 +152,17 @@ std::optional<Verdict> check(const Config& config, const Problem& problem,
   const Resources need = resources_of(config, problem, device, limits);
   if (resources != nullptr) *resources = need;
   return check_resources(need, problem, device, limits);
+}
+
+std::optional<Verdict> check_memory(const Config& config, const Problem& problem,
+                                    const DeviceSpec& device, const Limits& limits) {
+  const std::size_t last = stage_count(problem) - 1;
+  // What passes from one stage to the next is in the workspace.
+  double bytes = a_bytes(stage_of(problem, 0)) + c_bytes(stage_of(problem, last)) +
+                 static_cast<double>(workspace_of(config, problem, device, limits.max_sms).bytes);
+  for (std::size_t i = 0; i <= last; ++i) bytes += weights_bytes(stage_of(problem, i));
+  const Verdict verdict{Rule::memory, saturated(bytes), device.dram_bytes};
+  return verdict.required > verdict.limit ? std::optional(verdict) : std::nullopt;
 }
 
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,

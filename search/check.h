@@ -38,6 +38,10 @@ Resources resources_of(const Config& config, const Problem& problem, const Devic
 std::optional<Verdict> check_resources(const Resources& resources, const Problem& problem,
                                        const DeviceSpec& device, const Limits& limits);
 
+// Rule::memory for all stages of a problem together, whose own checks know their operands alone.
+std::optional<Verdict> check_memory(const Config& config, const Problem& problem,
+                                    const DeviceSpec& device, const Limits& limits);
+
 // Every rule that the config breaks, for `explain`.
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,
                                const DeviceSpec& device, const Limits& limits);

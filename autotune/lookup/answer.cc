@@ -1,5 +1,7 @@
 #include "autotune/lookup/answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -65,7 +67,13 @@ Expected<BestConfig> answer_by_stages(Known known, const Problem& problem, const
         stage->match == Match::exact ? describe(stage->problem) : stage->from_problem;
     if (!source.empty()) from += (from.empty() ? "" : " and ") + source;
   }
-  BestConfig best = as_answer(problem, device, join(configs[0], configs[1]), match);
+  const Config pair = join(configs[0], configs[1]);
+  if (const auto verdict = search::check_memory(pair, problem, device, bounds.limits)) {
+    return fail(ErrorCode::nothing_fits,
+                fmt::format("no config of {} fits {} on {}: {}", problem.family, describe(problem),
+                            device.name, describe(*verdict, device)));
+  }
+  BestConfig best = as_answer(problem, device, pair, match);
   if (match != Match::default_config) best.from_problem = from;
   return best;
 }

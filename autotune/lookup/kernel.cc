@@ -68,6 +68,9 @@ Expected<Config> KernelMaker::config_of(const BestConfig& best, const Problem& p
       return fail(ErrorCode::nothing_fits, search::describe(*verdict, own, device));
     }
   }
+  if (const auto verdict = search::check_memory(*config, problem, device, limits)) {
+    return fail(ErrorCode::nothing_fits, describe(*verdict, device));
+  }
   return config;
 }
 

@@ -178,6 +178,25 @@ TEST_CASE("winners that came with the program answer where the cache has none") 
   CHECK(other->match == Match::other_device);
 }
 
+TEST_CASE("an MLP whose stages fit one by one, but not together, has no answer") {
+  Problem problem;
+  problem.family = "geglu_mlp";
+  problem.m = 1'200'000;
+  problem.n = 16'000;
+  problem.k = 12'000;
+  const DeviceSpec h100 = device("nvidia-h100-80gb-hbm3");
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(lookup::answer(stage_of(checked(problem).value(), i), h100, {}));
+  }
+  const auto none = lookup::answer(checked(problem).value(), h100, {});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == ErrorCode::nothing_fits);
+  // x, y, what is between them, three matrices of weights, and the kernels' marks
+  const std::int64_t bytes = 2 * (1'200'000LL * (12'000 + 12'000 + 16'000) + 3 * 16'000LL * 12'000);
+  CHECK(none.error().message.find("required " + std::to_string(bytes + (64 << 10))) !=
+        std::string::npos);
+}
+
 TEST_CASE("with nothing known the default answers, on every known GPU, and fits") {
   for (const DeviceSpec& gpu : io::known_devices()) {
     INFO(gpu.name);
