@@ -138,6 +138,9 @@ class Store {
   Expected<std::optional<TrialRecord>> trial(const TrialKey& key) const;
   Expected<std::vector<TrialRecord>> trials(const std::string& problem_key,
                                             const std::string& device_fingerprint) const;
+  // The problems of a family with trials on a device, whether they have a winner or not.
+  Expected<std::vector<std::string>> problem_keys(const std::string& family,
+                                                  const std::string& device_fingerprint) const;
 
   // The winner of a problem on a device. crown() replaces an existing one and refers to the trial
   // stored under the winner's key, which it stores where it is missing. A winner whose trial was

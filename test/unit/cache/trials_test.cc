@@ -158,6 +158,20 @@ TEST_CASE("the trials of a problem on a device, and no others, in the order of r
   for (int i = 0; i < 5; ++i) CHECK((*found)[i].key == sample_trial(i).key);
 }
 
+TEST_CASE("the problems with trials on a device are listed without a winner too") {
+  const TempFolder folder;
+  Store store = fresh(folder);
+  TrialRecord here = sample_trial(1, 100);
+  TrialRecord again = sample_trial(2, 100);
+  TrialRecord other = sample_trial(1, 200);
+  TrialRecord elsewhere = sample_trial(1, 300);
+  elsewhere.key.device_fingerprint = "another";
+  for (TrialRecord* trial : {&other, &here, &again, &elsewhere}) REQUIRE(store.record(*trial));
+  CHECK(store.problem_keys("gemm", kDevice) ==
+        std::vector{here.key.problem_key, other.key.problem_key});
+  CHECK(store.problem_keys("geglu", kDevice)->empty());
+}
+
 TEST_CASE("a long log is cut and a missing time is filled in") {
   const TempFolder folder;
   Store store = fresh(folder);
