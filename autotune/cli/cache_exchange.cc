@@ -55,7 +55,6 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
                                                 Output& output) {
   std::map<std::string, io::TunedFile> files;
   std::set<std::string> unknown;
-  std::int64_t stale = 0;
   for (const cache::WinnerRecord& winner : winners) {
     const cache::TrialRecord& trial = winner.trial;
     const std::string& print = trial.key.device_fingerprint;
@@ -63,7 +62,9 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
     if (device == nullptr || fingerprint(*device) != print) {
       unknown.insert(print);
     } else if (!is_current(trial, *device)) {
-      ++stale;
+      output.warn(fmt::format(
+          "{} on {}: not exported, for the kernels have changed since (tune it again): {}",
+          describe(trial.problem), device->name, trial.key.config));
     } else {
       io::TunedFile& file = files[device->name];
       file.device = device->name;
@@ -73,21 +74,19 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
   for (const std::string& print : unknown) {
     output.warn(fmt::format("not exported, for configs/gpus does not describe it: {}", print));
   }
-  if (stale > 0) {
-    output.warn(fmt::format("not exported, for the kernels have changed since: {}; tune again",
-                            counted(stale, "winner")));
-  }
   return files;
 }
 
-// Keeps the one GPU that --device names.
-Expected<void> keep_device(const std::string& name, std::map<std::string, io::TunedFile>& files) {
+// Keeps those of the one GPU that --device names.
+Expected<void> keep_device(const std::string& name, std::vector<cache::WinnerRecord>& winners) {
   const DeviceSpec* device = io::find_device(name);
   if (device == nullptr) {
     return fail(ErrorCode::bad_input,
                 fmt::format("--device: '{}' is not a known GPU; see 'autotune devices'", name));
   }
-  std::erase_if(files, [&](const auto& file) { return file.first != device->name; });
+  std::erase_if(winners, [&](const cache::WinnerRecord& winner) {
+    return name_in_fingerprint(winner.trial.key.device_fingerprint) != device->name;
+  });
   return {};
 }
 
@@ -232,14 +231,14 @@ Expected<int> export_winners(const Options& options, Output& output) {
   const auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
   const std::string pattern = options.arguments.empty() ? "" : options.arguments.front();
-  const auto winners = winners_like(*store, pattern);
+  auto winners = winners_like(*store, pattern);
   if (!winners) return tl::unexpected(winners.error());
-  auto files = exportable(*winners, output);
   if (!options.device.empty()) {
-    if (const auto kept = keep_device(options.device, files); !kept) {
+    if (const auto kept = keep_device(options.device, *winners); !kept) {
       return tl::unexpected(kept.error());
     }
   }
+  const auto files = exportable(*winners, output);
   if (files.empty()) {
     return fail(ErrorCode::failed,
                 fmt::format("cache export: {} has no winner to write{}{}", store->path().string(),

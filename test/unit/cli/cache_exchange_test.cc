@@ -194,8 +194,24 @@ TEST_CASE("export leaves out what no GPU file describes and what the kernels hav
       run({"cache", "export", "--yaml", folder / "x.yaml", "--cache", folder / "a.db"});
   CHECK(none.code == 1);
   CHECK(contains(none.err, "Card 9"));
-  CHECK(contains(none.err, "1 winner"));
+  CHECK(contains(none.err, "128x4096x4096 bf16 tn on NVIDIA H200: not exported, for the kernels"));
+  CHECK(contains(none.err, stale.trial.key.config));
   CHECK_FALSE(fs::exists(folder / "x.yaml"));
+}
+
+TEST_CASE("export of one GPU's winners says nothing of another's") {
+  const TempFolder folder;
+  put(folder / "a.db", winner_of(64, 10));
+  auto elsewhere = winner_of(128, 10, "nvidia-h100-80gb-hbm3");
+  elsewhere.trial.key.source_hash = "of last year";
+  put(folder / "a.db", elsewhere);
+  const auto exported = [&](const std::string& slug) {
+    return run({"cache", "export", "--yaml", "-", "--device", slug, "--cache", folder / "a.db"});
+  };
+  const auto h200 = exported("nvidia-h200");
+  CHECK(h200.code == 0);
+  CHECK(h200.err.empty());
+  CHECK(contains(exported("nvidia-h100-80gb-hbm3").err, "128x4096x4096 bf16 tn on NVIDIA H100"));
 }
 
 TEST_CASE("export does not destroy a file that it did not make") {
