@@ -13,7 +13,9 @@
 #include "autotune/cli/command.h"
 #include "autotune/cli/open_store.h"
 #include "autotune/cli/text.h"
+#include "autotune/io/builtin.h"
 #include "autotune/io/json.h"
+#include "autotune/lookup/guess.h"
 #include "kernels/kernel.h"
 #include "kernels/problem.h"
 
@@ -116,6 +118,32 @@ Expected<int> list(const Options& options, Output& output, bool show) {
   return kExitDone;
 }
 
+// Whether it could be the answer to anything; on a GPU that configs/gpus does not describe, whether
+// there is such a config at all.
+bool is_usable(const cache::TrialRecord& trial) {
+  const std::string& print = trial.key.device_fingerprint;
+  const DeviceSpec* device = io::find_device(name_in_fingerprint(print));
+  if (device == nullptr || fingerprint(*device) != print) {
+    return parse_config(trial.key.config, *find_family(trial.problem.family)).has_value();
+  }
+  return lookup::usable(trial.key.config, trial.problem, *device, {}, lookup::Where::here)
+      .has_value();
+}
+
+// A newer version may have dropped what an older one stored: that is no damage.
+void warn_of_unusable(const cache::Store& store, Output& output) {
+  const auto winners = winners_like(store, "");
+  if (!winners) return;  // the findings say why
+  for (const cache::WinnerRecord& winner : *winners) {
+    if (is_usable(winner.trial)) continue;
+    output.warn(fmt::format(
+        "{} on {}: never an answer, for this version has no such config that runs there "
+        "('autotune explain' says why); tune it again: {}",
+        describe(winner.trial.problem), name_in_fingerprint(winner.trial.key.device_fingerprint),
+        winner.trial.key.config));
+  }
+}
+
 Expected<int> verify(const Options& options, Output& output) {
   const auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
@@ -127,6 +155,7 @@ Expected<int> verify(const Options& options, Output& output) {
   auto found = store->verify();
   if (!found) return tl::unexpected(found.error());
   for (const std::string& finding : found->findings) output.result(finding + "\n");
+  warn_of_unusable(*store, output);
   output.result(
       fmt::format("{}: {}, {}, {}, {}\n", store->path().string(), counted(found->winners, "winner"),
                   counted(found->trials, "trial"), counted(found->cubins, "cubin"),
