@@ -104,8 +104,10 @@ struct Merged {  // rows that were new, or better than those they met
   std::int64_t cubins = 0;
 };
 
-// Whether `pattern` is one or more whole words of a problem's key, in a row: "m=1" is not in
-// "m=16". The empty pattern names every problem.
+// Whether every word of `pattern` is one of a problem's key, whatever their order: "m=1" is not
+// "m=16". A key's words also go by other names: "family=gemm", an MLP's dimensions by their own
+// ("tokens=128"), dtype and layout by their values alone ("bf16", "tn"). The empty pattern names
+// every problem, one of blanks none.
 bool names_problem(std::string_view pattern, const std::string& problem_key);
 
 class Store {

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
+#include <iterator>
+#include <sstream>
 
 #include "cache/impl.h"
 #include "cache/rows.h"
@@ -21,11 +24,57 @@ Expected<std::int64_t> rows_removed(const Connection& db, std::string_view sql,
   return sqlite3_changes(db.handle());
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// The words of a problem's key and what else they are called.
+std::vector<std::string> names_of(const std::string& problem_key) {
+  std::vector<std::string> names = words_of(problem_key);
+  if (names.empty()) return names;
+  const DimensionNames dimensions = dimension_names(names.front());
+  const auto also = [&](std::size_t word, std::string_view prefix, const std::string& other) {
+    if (names[word].starts_with(prefix)) names.push_back(other + names[word].substr(prefix.size()));
+  };
+  const std::size_t words = names.size();
+  names.push_back("family=" + names.front());
+  for (std::size_t i = 1; i < words; ++i) {
+    also(i, "m=", fmt::format("{}=", dimensions.m));
+    also(i, "n=", fmt::format("{}=", dimensions.n));
+    also(i, "k=", fmt::format("{}=", dimensions.k));
+    also(i, "dtype=", "");
+    also(i, "layout=", "");
+  }
+  return names;
+}
+
+Expected<std::vector<std::int64_t>> problems_named(const Connection& db,
+                                                   const std::string& pattern) {
+  std::vector<std::int64_t> found;
+  auto select = Statement::make(db, "SELECT id, key FROM problem");
+  if (!select) return tl::unexpected(select.error());
+  for (;;) {
+    const auto row = select->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return found;
+    std::int64_t id = 0;
+    std::string key;
+    select->read(id);
+    select->read(key);
+    if (names_problem(pattern, key)) found.push_back(id);
+  }
+}
+
 }  // namespace
 
 bool names_problem(std::string_view pattern, const std::string& problem_key) {
   if (pattern.empty()) return true;
-  return fmt::format(" {} ", problem_key).find(fmt::format(" {} ", pattern)) != std::string::npos;
+  const std::vector<std::string> asked = words_of(std::string(pattern));
+  const std::vector<std::string> known = names_of(problem_key);
+  return !asked.empty() && std::all_of(asked.begin(), asked.end(), [&](const std::string& word) {
+    return std::find(known.begin(), known.end(), word) != known.end();
+  });
 }
 
 Expected<void> Store::record(TrialRecord& trial) {
@@ -95,13 +144,14 @@ Expected<std::int64_t> Store::remove(const std::string& pattern) {
   auto transaction = impl_->begin();
   if (!transaction) return tl::unexpected(transaction.error());
   const Connection& db = *impl_->db;
-  // Winners go with their trials. The rule is that of names_problem().
-  const auto trials =
-      rows_removed(db,
-                   "DELETE FROM trial WHERE problem IN (SELECT id FROM problem WHERE ?1 = '' "
-                   "OR instr(' ' || key || ' ', ' ' || ?1 || ' ') > 0)",
-                   pattern);
-  if (!trials) return trials;
+  const auto named = problems_named(db, pattern);
+  if (!named) return tl::unexpected(named.error());
+  std::int64_t trials = 0;
+  for (const std::int64_t problem : *named) {  // winners go with their trials
+    const auto removed = rows_removed(db, "DELETE FROM trial WHERE problem = ?", problem);
+    if (!removed) return removed;
+    trials += *removed;
+  }
   const auto problems =
       rows_removed(db, "DELETE FROM problem WHERE id NOT IN (SELECT problem FROM trial)");
   if (!problems) return problems;

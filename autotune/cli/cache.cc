@@ -174,7 +174,7 @@ Expected<int> remove(const Options& options, Output& output) {
   if (pattern.empty() != options.all) {
     return fail(
         ErrorCode::bad_input,
-        "cache remove: give either part of a problem's key, e.g. 'm=4096 n=4096', or --all");
+        "cache remove: give either words that name problems, e.g. 'm=4096 n=4096', or --all");
   }
   const auto path = cache_path(options);
   if (!path) return tl::unexpected(path.error());
@@ -188,6 +188,11 @@ Expected<int> remove(const Options& options, Output& output) {
     document.removed = *removed;
   } else {  // opened to be written, it would be made
     warn_of_missing(options, output);
+  }
+  if (document.removed == 0 && !options.all) {
+    return fail(ErrorCode::failed,
+                fmt::format("cache remove: {} has no trials of a problem that '{}' matches",
+                            path->string(), pattern));
   }
   output.result(fmt::format("Removed {}.\n", counted(document.removed, "trial")));
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
@@ -269,7 +274,13 @@ const Command kCacheCommand = {
     "  autotune cache verify --cache /path/to/cache.db\n"
     "  autotune cache merge node1.db node2.db --cache all.db\n"
     "  autotune cache export --yaml configs/tuned\n"
-    "  autotune cache import configs/tuned/nvidia-h200.yaml",
+    "  autotune cache import configs/tuned/nvidia-h200.yaml\n"
+    "\n"
+    "PATTERN is words that must all be true of a problem, in any order: family=geglu_mlp, m=4096,\n"
+    "n=4096, k=512, tokens=128, hidden=512, intermediate=1524, bf16 or dtype=bf16, out=fp32, tn "
+    "or\n"
+    "layout=tn, align=16/16/16, beta=0 or beta=nonzero, mode=hot, splits_lines, exact_fp32,\n"
+    "activation=silu. 'remove' takes the trials of such problems too that have no winner.",
     kCacheArgs | kCache | kOutput,
     run,
 };

@@ -214,6 +214,35 @@ TEST_CASE("runs are ended once they are known, and trials belong to known runs")
   sqlite3_close(db);
 }
 
+TEST_CASE("a pattern's words are each looked for in a problem's key") {
+  Problem problem = sample_problem(64);
+  const std::string gemm = problem_key(problem);
+  for (const char* pattern :
+       {"", "m=64 n=1524", "n=1524 m=64", "m=64 k=512", " m=64\t n=1524 ", "gemm", "family=gemm",
+        "bf16", "tn bf16", "layout=tn", "dtype=bf16 out=bf16", "mode=cold beta=0", "m=64 m=64"}) {
+    INFO(pattern);
+    CHECK(names_problem(pattern, gemm));
+  }
+  for (const char* pattern :
+       {" ", "m=6", "m=640", "=64", "64", "0", "cold", "m=64 n=64", "m=64 nt", "fp32",
+        "family=", "family=geglu", "tokens=64", "m=64,n=1524", "m= 64", "M=64", "M=64 n=1524"}) {
+    INFO(pattern);
+    CHECK_FALSE(names_problem(pattern, gemm));
+  }
+  problem.family = "geglu_mlp";
+  problem.ldc = 0;
+  const std::string mlp = problem_key(*checked(problem));
+  for (const char* pattern : {"tokens=64", "intermediate=1524 tokens=64 hidden=512",
+                              "family=geglu_mlp", "k=512 m=64", "activation=gelu_tanh"}) {
+    INFO(pattern);
+    CHECK(names_problem(pattern, mlp));
+  }
+  for (const char* pattern : {"hidden=1524", "intermediate=512", "tokens=6", "gemm", "geglu"}) {
+    INFO(pattern);
+    CHECK_FALSE(names_problem(pattern, mlp));
+  }
+}
+
 TEST_CASE("removing by a part of the problem's key takes trials and winners") {
   const TempFolder folder;
   Store store = fresh(folder);
@@ -226,7 +255,8 @@ TEST_CASE("removing by a part of the problem's key takes trials and winners") {
   }
   REQUIRE(store.put_cubin(sample_cubin_key(1), sample_cubin(1)));
   CHECK(*store.remove("m=10") == 0);  // whole words
-  const auto some = store.remove("m=100");
+  CHECK(*store.remove(" ") == 0);
+  const auto some = store.remove("bf16 m=100");
   REQUIRE(some);
   CHECK(*some == 3);
   CHECK(store.trials(sample_trial(0, 100).key.problem_key, kDevice)->empty());
