@@ -110,6 +110,9 @@ struct Merged {  // rows that were new, or better than those they met
 // every problem, one of blanks none.
 bool names_problem(std::string_view pattern, const std::string& problem_key);
 
+// Whether `device`, a GPU's name or slug, is that of a fingerprint. The empty one is any.
+bool names_device(const std::string& device, const std::string& fingerprint);
+
 class Store {
  public:
   // Creates or migrates the schema as needed. foreign_file for another application's database or a
@@ -158,9 +161,9 @@ class Store {
   Expected<std::optional<KnownWinner>> known_winner(const std::string& problem_key,
                                                     const std::string& device_fingerprint) const;
   Expected<std::vector<KnownWinner>> known_winners(const std::string& family) const;
-  // Removes the winners and trials of the problems that `pattern` names (all, and all cubins, where
-  // empty). Returns the number of trials removed.
-  Expected<std::int64_t> remove(const std::string& pattern);
+  // Removes the winners and trials of the problems that `pattern` names on the GPUs that `device`
+  // does (all, and all cubins, where both are empty). Returns the number of trials removed.
+  Expected<std::int64_t> remove(const std::string& pattern, const std::string& device = "");
 
   // Cubins carry their SHA-256, checked on reading: a damaged one is a miss (nullopt) and removed.
   // A store that does not give cubins does not take them either (a silent success).

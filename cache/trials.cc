@@ -49,20 +49,22 @@ std::vector<std::string> names_of(const std::string& problem_key) {
   return names;
 }
 
-Expected<std::vector<std::int64_t>> problems_named(const Connection& db,
-                                                   const std::string& pattern) {
+// The ids of rows (id, text) whose text is named.
+template <class Named>
+Expected<std::vector<std::int64_t>> ids_of(const Connection& db, std::string_view sql,
+                                           const Named& named) {
   std::vector<std::int64_t> found;
-  auto select = Statement::make(db, "SELECT id, key FROM problem");
+  auto select = Statement::make(db, sql);
   if (!select) return tl::unexpected(select.error());
   for (;;) {
     const auto row = select->step();
     if (!row) return tl::unexpected(row.error());
     if (!*row) return found;
     std::int64_t id = 0;
-    std::string key;
+    std::string text;
     select->read(id);
-    select->read(key);
-    if (names_problem(pattern, key)) found.push_back(id);
+    select->read(text);
+    if (named(text)) found.push_back(id);
   }
 }
 
@@ -75,6 +77,10 @@ bool names_problem(std::string_view pattern, const std::string& problem_key) {
   return !asked.empty() && std::all_of(asked.begin(), asked.end(), [&](const std::string& word) {
     return std::find(known.begin(), known.end(), word) != known.end();
   });
+}
+
+bool names_device(const std::string& device, const std::string& fingerprint) {
+  return device.empty() || slug_of(device) == slug_of(name_in_fingerprint(fingerprint));
 }
 
 Expected<void> Store::record(TrialRecord& trial) {
@@ -140,29 +146,40 @@ Expected<std::vector<std::string>> Store::problem_keys(
   }
 }
 
-Expected<std::int64_t> Store::remove(const std::string& pattern) {
+Expected<std::int64_t> Store::remove(const std::string& pattern, const std::string& device) {
   auto transaction = impl_->begin();
   if (!transaction) return tl::unexpected(transaction.error());
   const Connection& db = *impl_->db;
-  const auto named = problems_named(db, pattern);
-  if (!named) return tl::unexpected(named.error());
+  const auto problems = ids_of(db, "SELECT id, key FROM problem",
+                               [&](const std::string& key) { return names_problem(pattern, key); });
+  if (!problems) return tl::unexpected(problems.error());
+  const auto devices =
+      ids_of(db,
+             "SELECT DISTINCT t.device, coalesce(d.fingerprint, '') FROM trial t "
+             "LEFT JOIN device d ON d.id = t.device",
+             [&](const std::string& print) { return names_device(device, print); });
+  if (!devices) return tl::unexpected(devices.error());
   std::int64_t trials = 0;
-  for (const std::int64_t problem : *named) {  // winners go with their trials
-    const auto removed = rows_removed(db, "DELETE FROM trial WHERE problem = ?", problem);
-    if (!removed) return removed;
-    trials += *removed;
+  for (const std::int64_t problem : *problems) {
+    for (const std::int64_t id : *devices) {  // winners go with their trials
+      const auto removed =
+          rows_removed(db, "DELETE FROM trial WHERE problem = ? AND device = ?", problem, id);
+      if (!removed) return removed;
+      trials += *removed;
+    }
   }
-  const auto problems =
+  const auto unused =
       rows_removed(db, "DELETE FROM problem WHERE id NOT IN (SELECT problem FROM trial)");
-  if (!problems) return problems;
-  if (pattern.empty()) {
+  if (!unused) return unused;
+  const bool everything = pattern.empty() && device.empty();
+  if (everything) {
     const auto cubins = rows_removed(db, "DELETE FROM cubin");
     if (!cubins) return cubins;
   }
   const auto committed = transaction->commit();
   if (!committed) return tl::unexpected(committed.error());
   // Gives the space back to the file system. Where there is none to do it in, the next rows use it.
-  if (pattern.empty()) (void)db.execute("VACUUM");
+  if (everything) (void)db.execute("VACUUM");
   return trials;
 }
 

@@ -77,19 +77,6 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
   return files;
 }
 
-// Keeps those of the one GPU that --device names.
-Expected<void> keep_device(const std::string& name, std::vector<cache::WinnerRecord>& winners) {
-  const DeviceSpec* device = io::find_device(name);
-  if (device == nullptr) {
-    return fail(ErrorCode::bad_input,
-                fmt::format("--device: '{}' is not a known GPU; see 'autotune devices'", name));
-  }
-  std::erase_if(winners, [&](const cache::WinnerRecord& winner) {
-    return name_in_fingerprint(winner.trial.key.device_fingerprint) != device->name;
-  });
-  return {};
-}
-
 // Another kind of file that a slip of the name would destroy.
 Expected<void> check_export(const fs::path& path) {
   std::error_code ignored;
@@ -183,15 +170,23 @@ Expected<cache::Store> open_writable(const Options& options, Output& output) {
 }
 
 Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& store,
-                                                        const std::string& pattern) {
+                                                        const std::string& pattern,
+                                                        const std::string& device) {
   std::vector<cache::WinnerRecord> found;
+  bool known = device.empty() || io::find_device(device) != nullptr;
   for (const Family* family : families()) {
     auto winners = store.winners(std::string(family->name), "");
     if (!winners) return tl::unexpected(winners.error());
     for (cache::WinnerRecord& winner : *winners) {
+      if (!cache::names_device(device, winner.trial.key.device_fingerprint)) continue;
+      known = true;
       if (!cache::names_problem(pattern, winner.trial.key.problem_key)) continue;
       found.push_back(std::move(winner));
     }
+  }
+  if (!known) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--device: '{}' is not a known GPU; see 'autotune devices'", device));
   }
   return found;
 }
@@ -231,13 +226,8 @@ Expected<int> export_winners(const Options& options, Output& output) {
   const auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
   const std::string pattern = options.arguments.empty() ? "" : options.arguments.front();
-  auto winners = winners_like(*store, pattern);
+  const auto winners = winners_like(*store, pattern, options.device);
   if (!winners) return tl::unexpected(winners.error());
-  if (!options.device.empty()) {
-    if (const auto kept = keep_device(options.device, *winners); !kept) {
-      return tl::unexpected(kept.error());
-    }
-  }
   const auto files = exportable(*winners, output);
   if (files.empty()) {
     return fail(ErrorCode::failed,

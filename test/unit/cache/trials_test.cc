@@ -243,6 +243,23 @@ TEST_CASE("a pattern's words are each looked for in a problem's key") {
   }
 }
 
+TEST_CASE("removing one GPU's trials leaves cubins and the other GPUs' trials") {
+  const TempFolder folder;
+  Store store = fresh(folder);
+  TrialRecord here = sample_trial(1);
+  TrialRecord in_part = sample_trial(1);
+  in_part.key.device_fingerprint += " max_sms=8";
+  TrialRecord elsewhere = sample_trial(1);
+  elsewhere.key.device_fingerprint = "NVIDIA H200 NVL cc=90 sms=132 smem=232448 memory=160GiB";
+  for (TrialRecord* trial : {&here, &in_part, &elsewhere}) REQUIRE(store.record(*trial));
+  REQUIRE(store.put_cubin(sample_cubin_key(1), sample_cubin(1)));
+  CHECK(*store.remove("", "NVIDIA H20") == 0);
+  CHECK(*store.remove("m=1", "nvidia-h200") == 0);
+  CHECK(*store.remove("", "nvidia-h200") == 2);
+  CHECK(store.trials(elsewhere.key.problem_key, elsewhere.key.device_fingerprint)->size() == 1);
+  CHECK(store.cubin(sample_cubin_key(1))->has_value());
+}
+
 TEST_CASE("removing by a part of the problem's key takes trials and winners") {
   const TempFolder folder;
   Store store = fresh(folder);

@@ -303,7 +303,7 @@ TEST_CASE("each action of cache takes what it says and nothing else") {
                                              {"list", "--yaml", "x"},
                                              {"merge", "--all", "x"},
                                              {"import"},
-                                             {"list", "--device", "nvidia-h200"},
+                                             {"verify", "--device", "nvidia-h200"},
                                              {"exchange"}}) {
     std::vector<std::string> whole = {"cache"};
     whole.insert(whole.end(), args.begin(), args.end());

@@ -95,6 +95,59 @@ TEST_CASE("remove fails where nothing matches, and takes no blank for everything
   }
 }
 
+TEST_CASE("one GPU's winners are listed, shown and removed") {
+  const TempFolder folder;
+  const std::string file = folder / "a.db";
+  fill(file);
+  crown(file, problem_of("gemm", 4096, 4096, 4096), "nvidia-h100-80gb-hbm3");
+  const auto on = [&](const std::string& action, const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"cache", action, "--cache", file, "--json", "-"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  };
+  for (const char* action : {"list", "show"}) {
+    const auto winners = [&](const std::vector<std::string>& more) {
+      return json::parse(on(action, more).out)["winners"];
+    };
+    CHECK(winners({}).size() == 4);
+    CHECK(winners({"--device", "nvidia-h200"}).size() == 3);
+    CHECK(winners({"m=4096", "--device", "NVIDIA H100 80GB HBM3"}).size() == 1);
+    CHECK(winners({"m=128", "--device", "nvidia-h100-80gb-hbm3"}).empty());
+    CHECK(on(action, {"--device", "h2oo"}).code == 2);
+  }
+  CHECK(run({"cache", "list", "m=128", "--cache", file, "--device", "nvidia-b200"}).out ==
+        "No winner on nvidia-b200 matches 'm=128'.\n");
+
+  const auto none = on("remove", {"--all", "--device", "nvidia-b200"});
+  CHECK(none.code == 1);
+  CHECK(contains(none.err, "no trials on nvidia-b200"));
+  CHECK(on("remove", {"--device", "nvidia-h200"}).code == 2);  // neither words nor --all
+  CHECK(json::parse(on("remove", {"m=4096", "--device", "nvidia-h200"}).out)["removed"] == 1);
+  CHECK(listed(file, "tn") == 3);
+  CHECK(listed(file, "m=4096") == 1);
+  CHECK(json::parse(on("remove", {"--all", "--device", "nvidia-h200"}).out)["removed"] == 2);
+  CHECK(listed(file, "tn") == 1);
+}
+
+TEST_CASE("a GPU that only the cache knows is named as list prints it") {
+  const TempFolder folder;
+  const std::string file = folder / "a.db";
+  fill(file);
+  {
+    auto store = cache::Store::open(file, cache::Access::read_write);
+    REQUIRE(store);
+    cache::WinnerRecord winner;
+    winner.trial.problem = *checked(problem_of("gemm", 64, 64, 64));
+    winner.trial.key = {problem_key(winner.trial.problem),
+                        "Card 9 cc=90 sms=1 smem=232448 memory=1GiB", "mma", "5eed", "nvrtc 13.0"};
+    REQUIRE(store->crown(winner));
+  }
+  CHECK(contains(run({"cache", "list", "--device", "Card 9", "--cache", file}).out, "64x64x64"));
+  CHECK(run({"cache", "list", "m=1", "--device", "Card 9", "--cache", file}).code == 0);
+  CHECK(run({"cache", "remove", "--all", "--device", "Card 9", "--cache", file}).out ==
+        "Removed 1 trial.\n");
+}
+
 TEST_CASE("the help of cache says what a pattern may be") {
   CHECK(contains(run({"cache", "--help"}).out, "PATTERN is words that must all be true"));
 }
