@@ -198,6 +198,9 @@ Expected<int> merge_caches(const Options& options, Output& output) {
     if (!fs::exists(file, ignored)) {
       return fail(ErrorCode::bad_input, fmt::format("cache merge: there is no file '{}'", file));
     }
+    if (fs::is_regular_file(file, ignored) && fs::file_size(file, ignored) == 0) {
+      return fail(ErrorCode::bad_input, fmt::format("cache merge: the file '{}' is empty", file));
+    }
     auto store = cache::Store::open(file, cache::Access::read_only);
     if (!store) return tl::unexpected(store.error());
     if (!store->message().empty()) output.warn(store->message());

@@ -85,6 +85,11 @@ TEST_CASE("merge adds what files hold to the cache") {
   const auto missing = run({"cache", "merge", folder / "none.db", "--cache", folder / "all.db"});
   CHECK(missing.code == 2);
   CHECK(contains(missing.err, "none.db"));
+  std::ofstream(folder / "empty.db").flush();
+  const auto empty = run({"cache", "merge", folder / "empty.db", "--cache", folder / "new.db"});
+  CHECK(empty.code == 2);
+  CHECK(contains(empty.err, "empty.db' is empty"));
+  CHECK_FALSE(fs::exists(folder / "new.db"));
   std::ofstream(folder / "letter") << "not a database, but somebody's letter";
   CHECK(run({"cache", "merge", folder / "letter", "--cache", folder / "new.db"}).code == 2);
   CHECK_FALSE(fs::exists(folder / "new.db"));
