@@ -104,9 +104,14 @@ struct Merged {  // rows that were new, or better than those they met
   std::int64_t cubins = 0;
 };
 
-// Whether `pattern` is one or more whole words of a problem's key, in a row: "m=1" is not in
-// "m=16". The empty pattern names every problem.
+// Whether every word of `pattern` is one of a problem's key, whatever their order: "m=1" is not
+// "m=16". A key's words also go by other names: "family=gemm", an MLP's dimensions by their own
+// ("tokens=128"), dtype and layout by their values alone ("bf16", "tn"). The empty pattern names
+// every problem, one of blanks none.
 bool names_problem(std::string_view pattern, const std::string& problem_key);
+
+// Whether `device`, a GPU's name or slug, is that of a fingerprint. The empty one is any.
+bool names_device(const std::string& device, const std::string& fingerprint);
 
 class Store {
  public:
@@ -138,6 +143,9 @@ class Store {
   Expected<std::optional<TrialRecord>> trial(const TrialKey& key) const;
   Expected<std::vector<TrialRecord>> trials(const std::string& problem_key,
                                             const std::string& device_fingerprint) const;
+  // The problems of a family with trials on a device, whether they have a winner or not.
+  Expected<std::vector<std::string>> problem_keys(const std::string& family,
+                                                  const std::string& device_fingerprint) const;
 
   // The winner of a problem on a device. crown() replaces an existing one and refers to the trial
   // stored under the winner's key, which it stores where it is missing. A winner whose trial was
@@ -153,9 +161,9 @@ class Store {
   Expected<std::optional<KnownWinner>> known_winner(const std::string& problem_key,
                                                     const std::string& device_fingerprint) const;
   Expected<std::vector<KnownWinner>> known_winners(const std::string& family) const;
-  // Removes the winners and trials of the problems that `pattern` names (all, and all cubins, where
-  // empty). Returns the number of trials removed.
-  Expected<std::int64_t> remove(const std::string& pattern);
+  // Removes the winners and trials of the problems that `pattern` names on the GPUs that `device`
+  // does (all, and all cubins, where both are empty). Returns the number of trials removed.
+  Expected<std::int64_t> remove(const std::string& pattern, const std::string& device = "");
 
   // Cubins carry their SHA-256, checked on reading: a damaged one is a miss (nullopt) and removed.
   // A store that does not give cubins does not take them either (a silent success).

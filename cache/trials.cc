@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
+#include <iterator>
+#include <sstream>
 
 #include "cache/impl.h"
 #include "cache/rows.h"
@@ -21,11 +24,63 @@ Expected<std::int64_t> rows_removed(const Connection& db, std::string_view sql,
   return sqlite3_changes(db.handle());
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// The words of a problem's key and what else they are called.
+std::vector<std::string> names_of(const std::string& problem_key) {
+  std::vector<std::string> names = words_of(problem_key);
+  if (names.empty()) return names;
+  const DimensionNames dimensions = dimension_names(names.front());
+  const auto also = [&](std::size_t word, std::string_view prefix, const std::string& other) {
+    if (names[word].starts_with(prefix)) names.push_back(other + names[word].substr(prefix.size()));
+  };
+  const std::size_t words = names.size();
+  names.push_back("family=" + names.front());
+  for (std::size_t i = 1; i < words; ++i) {
+    also(i, "m=", fmt::format("{}=", dimensions.m));
+    also(i, "n=", fmt::format("{}=", dimensions.n));
+    also(i, "k=", fmt::format("{}=", dimensions.k));
+    also(i, "dtype=", "");
+    also(i, "layout=", "");
+  }
+  return names;
+}
+
+// The ids of rows (id, text) whose text is named.
+template <class Named>
+Expected<std::vector<std::int64_t>> ids_of(const Connection& db, std::string_view sql,
+                                           const Named& named) {
+  std::vector<std::int64_t> found;
+  auto select = Statement::make(db, sql);
+  if (!select) return tl::unexpected(select.error());
+  for (;;) {
+    const auto row = select->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return found;
+    std::int64_t id = 0;
+    std::string text;
+    select->read(id);
+    select->read(text);
+    if (named(text)) found.push_back(id);
+  }
+}
+
 }  // namespace
 
 bool names_problem(std::string_view pattern, const std::string& problem_key) {
   if (pattern.empty()) return true;
-  return fmt::format(" {} ", problem_key).find(fmt::format(" {} ", pattern)) != std::string::npos;
+  const std::vector<std::string> asked = words_of(std::string(pattern));
+  const std::vector<std::string> known = names_of(problem_key);
+  return !asked.empty() && std::all_of(asked.begin(), asked.end(), [&](const std::string& word) {
+    return std::find(known.begin(), known.end(), word) != known.end();
+  });
+}
+
+bool names_device(const std::string& device, const std::string& fingerprint) {
+  return device.empty() || slug_of(device) == slug_of(name_in_fingerprint(fingerprint));
 }
 
 Expected<void> Store::record(TrialRecord& trial) {
@@ -72,28 +127,59 @@ Expected<std::vector<TrialRecord>> Store::trials(const std::string& problem_key,
   }
 }
 
-Expected<std::int64_t> Store::remove(const std::string& pattern) {
+Expected<std::vector<std::string>> Store::problem_keys(
+    const std::string& family, const std::string& device_fingerprint) const {
+  std::vector<std::string> found;
+  if (!impl_->db) return found;
+  auto select = Statement::make(
+      *impl_->db,
+      "SELECT p.key FROM problem p WHERE p.family = ? AND EXISTS (SELECT 1 FROM trial t JOIN "
+      "device "
+      "d ON d.id = t.device WHERE t.problem = p.id AND d.fingerprint = ?) ORDER BY p.key",
+      family, device_fingerprint);
+  if (!select) return tl::unexpected(select.error());
+  for (;;) {
+    const auto row = select->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return found;
+    select->read(found.emplace_back());
+  }
+}
+
+Expected<std::int64_t> Store::remove(const std::string& pattern, const std::string& device) {
   auto transaction = impl_->begin();
   if (!transaction) return tl::unexpected(transaction.error());
   const Connection& db = *impl_->db;
-  // Winners go with their trials. The rule is that of names_problem().
-  const auto trials =
-      rows_removed(db,
-                   "DELETE FROM trial WHERE problem IN (SELECT id FROM problem WHERE ?1 = '' "
-                   "OR instr(' ' || key || ' ', ' ' || ?1 || ' ') > 0)",
-                   pattern);
-  if (!trials) return trials;
-  const auto problems =
+  const auto problems = ids_of(db, "SELECT id, key FROM problem",
+                               [&](const std::string& key) { return names_problem(pattern, key); });
+  if (!problems) return tl::unexpected(problems.error());
+  const auto devices =
+      ids_of(db,
+             "SELECT DISTINCT t.device, coalesce(d.fingerprint, '') FROM trial t "
+             "LEFT JOIN device d ON d.id = t.device",
+             [&](const std::string& print) { return names_device(device, print); });
+  if (!devices) return tl::unexpected(devices.error());
+  std::int64_t trials = 0;
+  for (const std::int64_t problem : *problems) {
+    for (const std::int64_t id : *devices) {  // winners go with their trials
+      const auto removed =
+          rows_removed(db, "DELETE FROM trial WHERE problem = ? AND device = ?", problem, id);
+      if (!removed) return removed;
+      trials += *removed;
+    }
+  }
+  const auto unused =
       rows_removed(db, "DELETE FROM problem WHERE id NOT IN (SELECT problem FROM trial)");
-  if (!problems) return problems;
-  if (pattern.empty()) {
+  if (!unused) return unused;
+  const bool everything = pattern.empty() && device.empty();
+  if (everything) {
     const auto cubins = rows_removed(db, "DELETE FROM cubin");
     if (!cubins) return cubins;
   }
   const auto committed = transaction->commit();
   if (!committed) return tl::unexpected(committed.error());
   // Gives the space back to the file system. Where there is none to do it in, the next rows use it.
-  if (pattern.empty()) (void)db.execute("VACUUM");
+  if (everything) (void)db.execute("VACUUM");
   return trials;
 }
 

@@ -13,7 +13,9 @@
 #include "autotune/cli/command.h"
 #include "autotune/cli/open_store.h"
 #include "autotune/cli/text.h"
+#include "autotune/io/builtin.h"
 #include "autotune/io/json.h"
+#include "autotune/lookup/guess.h"
 #include "kernels/kernel.h"
 #include "kernels/problem.h"
 
@@ -70,7 +72,7 @@ Expected<std::vector<io::CachedTrialJson>> trials_of(const cache::Store& store,
   return rows;
 }
 
-void print_list(const std::vector<io::CachedWinnerJson>& winners, const std::string& pattern,
+void print_list(const std::vector<io::CachedWinnerJson>& winners, const Options& options,
                 Output& output) {
   Table table({{"problem", Table::Align::left},
                {"GPU", Table::Align::left},
@@ -81,8 +83,11 @@ void print_list(const std::vector<io::CachedWinnerJson>& winners, const std::str
     table.add({titled(row.problem), row.device, microseconds(row.median_us), teraflops(row.tflops),
                row.config});
   }
-  const std::string none =
-      pattern.empty() ? "No winners.\n" : fmt::format("No winner matches '{}'.\n", pattern);
+  const std::string pattern = pattern_of(options);
+  const std::string on = options.device.empty() ? "" : " on " + options.device;
+  const std::string none = pattern.empty()
+                               ? fmt::format("No winners{}.\n", on)
+                               : fmt::format("No winner{} matches '{}'.\n", on, pattern);
   output.result(table.empty() ? none : table.str());
 }
 
@@ -99,7 +104,7 @@ void print_shown(const io::CachedWinnerJson& row, Output& output) {
 Expected<int> list(const Options& options, Output& output, bool show) {
   auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
-  const auto winners = winners_like(*store, pattern_of(options));
+  const auto winners = winners_like(*store, pattern_of(options), options.device);
   if (!winners) return tl::unexpected(winners.error());
 
   io::CacheListJson document{store->path().string(), show, {}};
@@ -111,9 +116,35 @@ Expected<int> list(const Options& options, Output& output, bool show) {
     document.winners.back().trials = *std::move(trials);
     print_shown(document.winners.back(), output);
   }
-  if (!show || winners->empty()) print_list(document.winners, pattern_of(options), output);
+  if (!show || winners->empty()) print_list(document.winners, options, output);
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   return kExitDone;
+}
+
+// Whether it could be the answer to anything; on a GPU that configs/gpus does not describe, whether
+// there is such a config at all.
+bool is_usable(const cache::TrialRecord& trial) {
+  const std::string& print = trial.key.device_fingerprint;
+  const DeviceSpec* device = io::find_device(name_in_fingerprint(print));
+  if (device == nullptr || fingerprint(*device) != print) {
+    return parse_config(trial.key.config, *find_family(trial.problem.family)).has_value();
+  }
+  return lookup::usable(trial.key.config, trial.problem, *device, {}, lookup::Where::here)
+      .has_value();
+}
+
+// A newer version may have dropped what an older one stored: that is no damage.
+void warn_of_unusable(const cache::Store& store, Output& output) {
+  const auto winners = winners_like(store, "", "");
+  if (!winners) return;  // the findings say why
+  for (const cache::WinnerRecord& winner : *winners) {
+    if (is_usable(winner.trial)) continue;
+    output.warn(fmt::format(
+        "{} on {}: never an answer, for this version has no such config that runs there "
+        "('autotune explain' says why); tune it again: {}",
+        describe(winner.trial.problem), name_in_fingerprint(winner.trial.key.device_fingerprint),
+        winner.trial.key.config));
+  }
 }
 
 Expected<int> verify(const Options& options, Output& output) {
@@ -127,6 +158,7 @@ Expected<int> verify(const Options& options, Output& output) {
   auto found = store->verify();
   if (!found) return tl::unexpected(found.error());
   for (const std::string& finding : found->findings) output.result(finding + "\n");
+  warn_of_unusable(*store, output);
   output.result(
       fmt::format("{}: {}, {}, {}, {}\n", store->path().string(), counted(found->winners, "winner"),
                   counted(found->trials, "trial"), counted(found->cubins, "cubin"),
@@ -145,7 +177,7 @@ Expected<int> remove(const Options& options, Output& output) {
   if (pattern.empty() != options.all) {
     return fail(
         ErrorCode::bad_input,
-        "cache remove: give either part of a problem's key, e.g. 'm=4096 n=4096', or --all");
+        "cache remove: give either words that name problems, e.g. 'm=4096 n=4096', or --all");
   }
   const auto path = cache_path(options);
   if (!path) return tl::unexpected(path.error());
@@ -154,11 +186,18 @@ Expected<int> remove(const Options& options, Output& output) {
   if (std::filesystem::exists(*path, ignored)) {
     auto store = open_writable(options, output);
     if (!store) return tl::unexpected(store.error());
-    const auto removed = store->remove(pattern);
+    const auto removed = store->remove(pattern, options.device);
     if (!removed) return tl::unexpected(removed.error());
     document.removed = *removed;
   } else {  // opened to be written, it would be made
     warn_of_missing(options, output);
+  }
+  const bool named = !pattern.empty() || !options.device.empty();
+  if (document.removed == 0 && named) {
+    return fail(ErrorCode::failed,
+                fmt::format("cache remove: {} has no trials{}{}", path->string(),
+                            pattern.empty() ? "" : " of a problem that '" + pattern + "' matches",
+                            options.device.empty() ? "" : " on " + options.device));
   }
   output.result(fmt::format("Removed {}.\n", counted(document.removed, "trial")));
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
@@ -207,7 +246,9 @@ Expected<void> check_arguments(const Options& options, const Action& action) {
   if (options.all && action.run != remove) return wrong("--all goes with remove only");
   const bool exports = action.run == export_winners;
   if (!options.yaml.empty() && !exports) return wrong("--yaml goes with export only");
-  if (!options.device.empty() && !exports) return wrong("--device goes with export only");
+  if (!options.device.empty() && action.takes != Action::Takes::pattern) {
+    return wrong("--device goes with list, show, remove and export only");
+  }
   return {};
 }
 
@@ -240,7 +281,14 @@ const Command kCacheCommand = {
     "  autotune cache verify --cache /path/to/cache.db\n"
     "  autotune cache merge node1.db node2.db --cache all.db\n"
     "  autotune cache export --yaml configs/tuned\n"
-    "  autotune cache import configs/tuned/nvidia-h200.yaml",
+    "  autotune cache import configs/tuned/nvidia-h200.yaml\n"
+    "\n"
+    "PATTERN is words that must all be true of a problem, in any order: family=geglu_mlp,\n"
+    "m=4096, n=4096, k=512, tokens=128, hidden=512, intermediate=1524, bf16 or dtype=bf16,\n"
+    "out=fp32, tn or layout=tn, align=16/16/16, beta=0 or beta=nonzero, mode=hot,\n"
+    "splits_lines, exact_fp32, activation=silu. --device keeps list, show, remove and export\n"
+    "to one GPU. remove takes trials of problems without a winner too, with --all and\n"
+    "--device all that were measured on that GPU.",
     kCacheArgs | kCache | kOutput,
     run,
 };

@@ -55,7 +55,6 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
                                                 Output& output) {
   std::map<std::string, io::TunedFile> files;
   std::set<std::string> unknown;
-  std::int64_t stale = 0;
   for (const cache::WinnerRecord& winner : winners) {
     const cache::TrialRecord& trial = winner.trial;
     const std::string& print = trial.key.device_fingerprint;
@@ -63,7 +62,9 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
     if (device == nullptr || fingerprint(*device) != print) {
       unknown.insert(print);
     } else if (!is_current(trial, *device)) {
-      ++stale;
+      output.warn(fmt::format(
+          "{} on {}: not exported, for the kernels have changed since (tune it again): {}",
+          describe(trial.problem), device->name, trial.key.config));
     } else {
       io::TunedFile& file = files[device->name];
       file.device = device->name;
@@ -73,22 +74,7 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
   for (const std::string& print : unknown) {
     output.warn(fmt::format("not exported, for configs/gpus does not describe it: {}", print));
   }
-  if (stale > 0) {
-    output.warn(fmt::format("not exported, for the kernels have changed since: {}; tune again",
-                            counted(stale, "winner")));
-  }
   return files;
-}
-
-// Keeps the one GPU that --device names.
-Expected<void> keep_device(const std::string& name, std::map<std::string, io::TunedFile>& files) {
-  const DeviceSpec* device = io::find_device(name);
-  if (device == nullptr) {
-    return fail(ErrorCode::bad_input,
-                fmt::format("--device: '{}' is not a known GPU; see 'autotune devices'", name));
-  }
-  std::erase_if(files, [&](const auto& file) { return file.first != device->name; });
-  return {};
 }
 
 // Another kind of file that a slip of the name would destroy.
@@ -184,15 +170,23 @@ Expected<cache::Store> open_writable(const Options& options, Output& output) {
 }
 
 Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& store,
-                                                        const std::string& pattern) {
+                                                        const std::string& pattern,
+                                                        const std::string& device) {
   std::vector<cache::WinnerRecord> found;
+  bool known = device.empty() || io::find_device(device) != nullptr;
   for (const Family* family : families()) {
     auto winners = store.winners(std::string(family->name), "");
     if (!winners) return tl::unexpected(winners.error());
     for (cache::WinnerRecord& winner : *winners) {
+      if (!cache::names_device(device, winner.trial.key.device_fingerprint)) continue;
+      known = true;
       if (!cache::names_problem(pattern, winner.trial.key.problem_key)) continue;
       found.push_back(std::move(winner));
     }
+  }
+  if (!known) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--device: '{}' is not a known GPU; see 'autotune devices'", device));
   }
   return found;
 }
@@ -203,6 +197,9 @@ Expected<int> merge_caches(const Options& options, Output& output) {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) {
       return fail(ErrorCode::bad_input, fmt::format("cache merge: there is no file '{}'", file));
+    }
+    if (fs::is_regular_file(file, ignored) && fs::file_size(file, ignored) == 0) {
+      return fail(ErrorCode::bad_input, fmt::format("cache merge: the file '{}' is empty", file));
     }
     auto store = cache::Store::open(file, cache::Access::read_only);
     if (!store) return tl::unexpected(store.error());
@@ -232,14 +229,9 @@ Expected<int> export_winners(const Options& options, Output& output) {
   const auto store = open_subject(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
   const std::string pattern = options.arguments.empty() ? "" : options.arguments.front();
-  const auto winners = winners_like(*store, pattern);
+  const auto winners = winners_like(*store, pattern, options.device);
   if (!winners) return tl::unexpected(winners.error());
-  auto files = exportable(*winners, output);
-  if (!options.device.empty()) {
-    if (const auto kept = keep_device(options.device, files); !kept) {
-      return tl::unexpected(kept.error());
-    }
-  }
+  const auto files = exportable(*winners, output);
   if (files.empty()) {
     return fail(ErrorCode::failed,
                 fmt::format("cache export: {} has no winner to write{}{}", store->path().string(),

@@ -13,9 +13,11 @@ Expected<cache::Store> open_subject(const Options& options, cache::Access access
 // The same, and one that cannot be written is an error too.
 Expected<cache::Store> open_writable(const Options& options, Output& output);
 
-// The winners whose problem `pattern` names; all where it is empty.
+// The winners whose problem `pattern` names on the GPU that `device` does; all where both are
+// empty. bad_input for a GPU that neither we nor the cache know.
 Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& store,
-                                                        const std::string& pattern);
+                                                        const std::string& pattern,
+                                                        const std::string& device);
 
 // The exit code.
 Expected<int> merge_caches(const Options& options, Output& output);

@@ -27,11 +27,10 @@ namespace {
 // Fewer of a problem say little about the order of its configs.
 constexpr std::int64_t kFewTrials = 20;
 
-using Observations = std::vector<search::MeasuredConfig>;
-
 struct Data {
-  Observations fitted;
-  Observations excluded;
+  std::vector<search::MeasuredConfig> fitted;
+  std::vector<search::MeasuredConfig> excluded;
+  std::int64_t mlps = 0;  // trials that are neither
 };
 
 // What is named, folders by the files in them, each file once however often: a trial counts once.
@@ -69,7 +68,8 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
     }
     auto read = tune::read_observations(path, device);
     if (!read) return tl::unexpected(read.error());
-    for (search::MeasuredConfig& each : *read) {
+    data.mlps += read->mlps;
+    for (search::MeasuredConfig& each : read->trials) {
       const std::string key = problem_key(each.problem);
       const bool excluded =
           std::any_of(options.excluded_problems.begin(), options.excluded_problems.end(),
@@ -85,6 +85,13 @@ Expected<Data> read_data(const Options& options, const DeviceSpec& device) {
   if (!data.excluded.empty() && data.fitted.empty()) {
     return fail(ErrorCode::bad_input,
                 "--exclude-problem excludes all problems of the data: nothing is left to fit to");
+  }
+  if (data.mlps > 0 && data.fitted.empty()) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("nothing to fit the performance model to: the data has {} of MLPs "
+                            "alone, and the model is of single kernels; give trials of gemm or "
+                            "geglu",
+                            counted(data.mlps, "trial")));
   }
   return data;
 }
@@ -120,15 +127,22 @@ Expected<io::CalibrateJson> calibrate(const Data& data, const DeviceSpec& device
 }
 
 // What was read and not fitted to.
-std::string left_out_text(const io::CalibrateJson& result) {
-  if (result.trials == result.read) return "";
-  return fmt::format(
-      ", of {} read: what can run there, and of many of one problem some, evenly from the fastest "
-      "to the slowest",
-      grouped(result.read));
+std::string left_out_text(const io::CalibrateJson& result, std::int64_t mlps) {
+  std::string text;
+  if (result.trials != result.read) {
+    text = fmt::format(
+        ", of {} read: what can run there, and of many of one problem some, evenly from the "
+        "fastest to the slowest",
+        grouped(result.read));
+  }
+  if (mlps > 0) {
+    text += fmt::format("; {} of MLPs left out, for the model is of single kernels",
+                        counted(mlps, "trial"));
+  }
+  return text;
 }
 
-std::string errors_text(const io::CalibrateJson& result) {
+std::string errors_text(const io::CalibrateJson& result, std::int64_t mlps) {
   using enum Table::Align;
   Table table({{"|predicted / measured - 1|", left},
                {"trials"},
@@ -140,7 +154,7 @@ std::string errors_text(const io::CalibrateJson& result) {
                percent(100 * (row.first_choice - 1))});
   }
   return fmt::format("{}: fitted to {} of {}{}\n{}", result.device, counted(result.trials, "trial"),
-                     counted(result.problems, "problem"), left_out_text(result), table.str());
+                     counted(result.problems, "problem"), left_out_text(result, mlps), table.str());
 }
 
 std::string section_of(const io::CalibrateJson& result) {
@@ -202,7 +216,7 @@ Expected<int> run(const Options& options, Output& output) {
   const auto result = calibrate(*data, device->spec);
   if (!result) return tl::unexpected(result.error());
 
-  output.text(errors_text(*result));
+  output.text(errors_text(*result, data->mlps));
   if (result->trials < kFewTrials * result->problems) {
     output.warn(fmt::format(
         "{} of {}: that tells how long winners take, hardly which configs win; 'autotune sweep' "

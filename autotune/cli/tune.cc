@@ -107,7 +107,13 @@ std::string outcomes_text(const io::Counts& outcomes) {
   return text;
 }
 
-std::string result_text(const io::TuneRowJson& row) {
+// Of a run that was not stopped.
+std::string why_not_stored(const tune::TuneOptions& options) {
+  if (options.whole_space()) return "the cache could not be written";
+  return "the search was limited by " + options.limited_by();
+}
+
+std::string result_text(const io::TuneRowJson& row, const tune::TuneOptions& options) {
   Table table({{"", Table::Align::left}, {"", Table::Align::left}});
   const char* best = row.cancelled ? "best so far" : "winner";
   table.add({best, row.winner});
@@ -131,13 +137,14 @@ std::string result_text(const io::TuneRowJson& row) {
                                      failure.what.empty() ? "" : ", ", failure.what)});
   }
   if (!row.crowned && !row.cancelled) {
-    table.add({"cache", "not stored as the winner for this problem"});
+    table.add({"cache", "not stored as the winner for this problem: " + why_not_stored(options)});
   }
   return table.str();
 }
 
 struct Session {
   tune::Tuner tuner;
+  const tune::TuneOptions& options;
   cache::Store* store;
   Output& output;
   const std::atomic<bool>& stop;
@@ -151,7 +158,8 @@ io::TuneRowJson tune_one(Session& session, const Problem& problem, std::optional
   printer.finish();
   if (result) {
     const io::TuneRowJson row = row_of(*result);
-    session.output.result(session.output.quiet() ? row.winner + "\n" : result_text(row));
+    session.output.result(session.output.quiet() ? row.winner + "\n"
+                                                 : result_text(row, session.options));
     return row;
   }
   io::TuneRowJson row;
@@ -179,7 +187,8 @@ Expected<int> run(const Options& options, Output& output) {
   const Interrupt interrupt;
   auto tuner = tune::Tuner::create(device->spec, *device->index, *tune_options);
   if (!tuner) return tl::unexpected(tuner.error());
-  Session session{*std::move(tuner), *store ? &**store : nullptr, output, interrupt.flag()};
+  Session session{*std::move(tuner), *tune_options, *store ? &**store : nullptr, output,
+                  interrupt.flag()};
 
   io::TuneJson document{device->spec.name, {}, capped_sms(tune_options->limits, device->spec)};
   std::optional<Error> first;
@@ -201,7 +210,10 @@ const Command kTuneCommand = {
     "  autotune tune gemm --m 4096 --n 4096 --k 4096\n"
     "  autotune tune --suite gemm --budget 30 --json result.json\n"
     "  autotune tune gemm --m 1..8192 --n 4096 --k 4096\n"
-    "  autotune tune gemm --m 100 --n 1524 --k 512 --dtype fp32 --strategy exhaustive --fresh",
+    "  autotune tune gemm --m 100 --n 1524 --k 512 --dtype fp32 --strategy exhaustive --fresh\n"
+    "\n"
+    "The winner of a search that --space, --max-smem, --max-sms or --exclude limits is not\n"
+    "stored as the problem's: that is the winner of the whole space on the whole GPU.",
     kFamily | kSuite | kProblem | kDevice | kSpace | kMaxSms | kTune | kJobs | kSeed | kCache |
         kOutput,
     run,

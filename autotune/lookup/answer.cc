@@ -1,10 +1,12 @@
 #include "autotune/lookup/answer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,12 @@
 
 namespace autotune::lookup {
 namespace {
+
+std::string known_families() {
+  std::vector<std::string_view> names;
+  for (const Family* family : families()) names.push_back(family->name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 // One that was measured on other code than today's is only a neighbour.
 std::optional<BestConfig> exact_from_store(const Problem& problem, const DeviceSpec& device,
@@ -143,7 +151,9 @@ Expected<search::Candidate> default_candidate(const Problem& problem, const Devi
                                               const Bounds& bounds) {
   const search::Space* space = io::space_for(problem.family, bounds.space);
   if (space == nullptr) {
-    return fail(ErrorCode::bad_input, "no search space is built in for " + problem.family);
+    return fail(ErrorCode::bad_input,
+                fmt::format("no search space is built in for {}; the kernel families are {}",
+                            problem.family, known_families()));
   }
   return search::default_candidate(problem, device, *space, bounds.limits);
 }

@@ -14,8 +14,6 @@
 namespace autotune::tune {
 namespace {
 
-using Observations = std::vector<search::MeasuredConfig>;
-
 Expected<void> check_device(const std::filesystem::path& path, const std::string& measured_on,
                             const DeviceSpec& device) {
   if (measured_on == device.name) return {};
@@ -37,12 +35,10 @@ Expected<Observations> from_cache(const std::filesystem::path& path, const Devic
   if (!store) return tl::unexpected(store.error());
   Observations all;
   for (const Family* family : families()) {
-    if (!family->stages.empty()) continue;  // the model is of single kernels
-    const auto winners = store->winners(std::string(family->name), fingerprint(device));
-    if (!winners) return tl::unexpected(winners.error());
-    for (const cache::WinnerRecord& winner : *winners) {
-      const cache::TrialKey& key = winner.trial.key;
-      const auto trials = store->trials(key.problem_key, key.device_fingerprint);
+    const auto keys = store->problem_keys(std::string(family->name), fingerprint(device));
+    if (!keys) return tl::unexpected(keys.error());
+    for (const std::string& key : *keys) {
+      const auto trials = store->trials(key, fingerprint(device));
       if (!trials) return tl::unexpected(trials.error());
       for (const cache::TrialRecord& trial : *trials) {
         if (trial.outcome != Outcome::ok) continue;
@@ -52,7 +48,11 @@ Expected<Observations> from_cache(const std::filesystem::path& path, const Devic
         if (source_hash(*config, trial.problem, device) != trial.key.source_hash) {
           continue;
         }
-        all.push_back({trial.problem, *config, trial.measurement.median_us});
+        if (family->stages.empty()) {
+          all.trials.push_back({trial.problem, *config, trial.measurement.median_us});
+        } else {
+          ++all.mlps;
+        }
       }
     }
   }
@@ -67,8 +67,8 @@ Expected<Observations> from_sweeps(const std::filesystem::path& path, const Devi
     if (auto same = check_device(path, sweep.device, device); !same) {
       return tl::unexpected(same.error());
     }
-    const Observations rows = observations_of(sweep);
-    all.insert(all.end(), rows.begin(), rows.end());
+    const auto rows = observations_of(sweep);
+    all.trials.insert(all.trials.end(), rows.begin(), rows.end());
   }
   return all;
 }
@@ -85,10 +85,13 @@ Expected<Observations> from_winners(const std::filesystem::path& path, const Dev
   }
   Observations all;
   for (const io::TunedEntry& entry : file->entries) {
-    if (stage_count(entry.problem) > 1) continue;
+    if (stage_count(entry.problem) > 1) {
+      ++all.mlps;
+      continue;
+    }
     const auto config = parse_config(entry.config, *find_family(entry.problem.family));
     if (!config) return tl::unexpected(config.error());
-    all.push_back({entry.problem, *config, entry.median_us});
+    all.trials.push_back({entry.problem, *config, entry.median_us});
   }
   return all;
 }
@@ -96,7 +99,7 @@ Expected<Observations> from_winners(const std::filesystem::path& path, const Dev
 }  // namespace
 
 std::vector<search::MeasuredConfig> observations_of(const io::Sweep& sweep) {
-  Observations all;
+  std::vector<search::MeasuredConfig> all;
   const double reference_us = sweep.reference_us();
   for (const io::SweepRow& row : sweep.rows) {
     if (row.outcome != Outcome::ok) continue;
@@ -105,8 +108,8 @@ std::vector<search::MeasuredConfig> observations_of(const io::Sweep& sweep) {
   return all;
 }
 
-Expected<std::vector<search::MeasuredConfig>> read_observations(const std::filesystem::path& path,
-                                                                const DeviceSpec& device) {
+Expected<Observations> read_observations(const std::filesystem::path& path,
+                                         const DeviceSpec& device) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored) || path.extension() == ".sweep") {
     return from_sweeps(path, device);

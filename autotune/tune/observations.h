@@ -1,6 +1,7 @@
 // Measured trials, wherever they were written down, as what the performance model is fitted to.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -14,10 +15,15 @@ namespace autotune::tune {
 // median over the whole sweep.
 std::vector<search::MeasuredConfig> observations_of(const io::Sweep& sweep);
 
-// From a cache (the trials of every problem that has a winner on this device), a sweep file or a
-// folder of them, a file of winners (*.yaml, as in configs/tuned), or a result of `tune` or `bench`
-// with --json. Errors: those of reading it; bad_input for what was measured on another device.
-Expected<std::vector<search::MeasuredConfig>> read_observations(const std::filesystem::path& path,
-                                                                const DeviceSpec& device);
+struct Observations {
+  std::vector<search::MeasuredConfig> trials;
+  std::int64_t mlps = 0;  // trials left out, for the model is of single kernels
+};
+
+// From a cache (all trials on this device), a sweep file or a folder of them, a file of winners
+// (*.yaml, as in configs/tuned), or a result of `tune` or `bench` with --json. Errors: those of
+// reading it; bad_input for what was measured on another device.
+Expected<Observations> read_observations(const std::filesystem::path& path,
+                                         const DeviceSpec& device);
 
 }  // namespace autotune::tune

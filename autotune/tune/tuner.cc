@@ -1,5 +1,8 @@
 #include "autotune/tune/tuner.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <utility>
 
 #include "autotune/io/builtin.h"
@@ -30,6 +33,15 @@ void add_winners_nearby(const Problem& problem, const cache::Store* store, Sessi
 }
 
 }  // namespace
+
+std::string TuneOptions::limited_by() const {
+  std::vector<const char*> names;
+  if (limits.max_sms > 0) names.push_back("--max-sms");
+  if (limits.max_smem > 0) names.push_back("--max-smem (or AUTOTUNE_MAX_SMEM)");
+  if (!limits.excludes.empty()) names.push_back("--exclude");
+  if (!space.built_in) names.push_back("--space");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 struct Tuner::Impl {
   DeviceSpec device;

@@ -31,6 +31,8 @@ struct TuneOptions {
 
   // Nothing was left out on request, so that the winner is everybody's.
   bool whole_space() const { return !limits.restricts() && space.built_in; }
+  // The options that left something out, as a person gives them: "--max-sms, --exclude".
+  std::string limited_by() const;
 };
 
 struct TuneResult {

@@ -158,6 +158,20 @@ TEST_CASE("the trials of a problem on a device, and no others, in the order of r
   for (int i = 0; i < 5; ++i) CHECK((*found)[i].key == sample_trial(i).key);
 }
 
+TEST_CASE("the problems with trials on a device are listed without a winner too") {
+  const TempFolder folder;
+  Store store = fresh(folder);
+  TrialRecord here = sample_trial(1, 100);
+  TrialRecord again = sample_trial(2, 100);
+  TrialRecord other = sample_trial(1, 200);
+  TrialRecord elsewhere = sample_trial(1, 300);
+  elsewhere.key.device_fingerprint = "another";
+  for (TrialRecord* trial : {&other, &here, &again, &elsewhere}) REQUIRE(store.record(*trial));
+  CHECK(store.problem_keys("gemm", kDevice) ==
+        std::vector{here.key.problem_key, other.key.problem_key});
+  CHECK(store.problem_keys("geglu", kDevice)->empty());
+}
+
 TEST_CASE("a long log is cut and a missing time is filled in") {
   const TempFolder folder;
   Store store = fresh(folder);
@@ -200,6 +214,52 @@ TEST_CASE("runs are ended once they are known, and trials belong to known runs")
   sqlite3_close(db);
 }
 
+TEST_CASE("a pattern's words are each looked for in a problem's key") {
+  Problem problem = sample_problem(64);
+  const std::string gemm = problem_key(problem);
+  for (const char* pattern :
+       {"", "m=64 n=1524", "n=1524 m=64", "m=64 k=512", " m=64\t n=1524 ", "gemm", "family=gemm",
+        "bf16", "tn bf16", "layout=tn", "dtype=bf16 out=bf16", "mode=cold beta=0", "m=64 m=64"}) {
+    INFO(pattern);
+    CHECK(names_problem(pattern, gemm));
+  }
+  for (const char* pattern :
+       {" ", "m=6", "m=640", "=64", "64", "0", "cold", "m=64 n=64", "m=64 nt", "fp32",
+        "family=", "family=geglu", "tokens=64", "m=64,n=1524", "m= 64", "M=64", "M=64 n=1524"}) {
+    INFO(pattern);
+    CHECK_FALSE(names_problem(pattern, gemm));
+  }
+  problem.family = "geglu_mlp";
+  problem.ldc = 0;
+  const std::string mlp = problem_key(*checked(problem));
+  for (const char* pattern : {"tokens=64", "intermediate=1524 tokens=64 hidden=512",
+                              "family=geglu_mlp", "k=512 m=64", "activation=gelu_tanh"}) {
+    INFO(pattern);
+    CHECK(names_problem(pattern, mlp));
+  }
+  for (const char* pattern : {"hidden=1524", "intermediate=512", "tokens=6", "gemm", "geglu"}) {
+    INFO(pattern);
+    CHECK_FALSE(names_problem(pattern, mlp));
+  }
+}
+
+TEST_CASE("removing one GPU's trials leaves cubins and the other GPUs' trials") {
+  const TempFolder folder;
+  Store store = fresh(folder);
+  TrialRecord here = sample_trial(1);
+  TrialRecord in_part = sample_trial(1);
+  in_part.key.device_fingerprint += " max_sms=8";
+  TrialRecord elsewhere = sample_trial(1);
+  elsewhere.key.device_fingerprint = "NVIDIA H200 NVL cc=90 sms=132 smem=232448 memory=160GiB";
+  for (TrialRecord* trial : {&here, &in_part, &elsewhere}) REQUIRE(store.record(*trial));
+  REQUIRE(store.put_cubin(sample_cubin_key(1), sample_cubin(1)));
+  CHECK(*store.remove("", "NVIDIA H20") == 0);
+  CHECK(*store.remove("m=1", "nvidia-h200") == 0);
+  CHECK(*store.remove("", "nvidia-h200") == 2);
+  CHECK(store.trials(elsewhere.key.problem_key, elsewhere.key.device_fingerprint)->size() == 1);
+  CHECK(store.cubin(sample_cubin_key(1))->has_value());
+}
+
 TEST_CASE("removing by a part of the problem's key takes trials and winners") {
   const TempFolder folder;
   Store store = fresh(folder);
@@ -212,7 +272,8 @@ TEST_CASE("removing by a part of the problem's key takes trials and winners") {
   }
   REQUIRE(store.put_cubin(sample_cubin_key(1), sample_cubin(1)));
   CHECK(*store.remove("m=10") == 0);  // whole words
-  const auto some = store.remove("m=100");
+  CHECK(*store.remove(" ") == 0);
+  const auto some = store.remove("bf16 m=100");
   REQUIRE(some);
   CHECK(*some == 3);
   CHECK(store.trials(sample_trial(0, 100).key.problem_key, kDevice)->empty());

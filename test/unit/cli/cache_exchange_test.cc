@@ -85,6 +85,11 @@ TEST_CASE("merge adds what files hold to the cache") {
   const auto missing = run({"cache", "merge", folder / "none.db", "--cache", folder / "all.db"});
   CHECK(missing.code == 2);
   CHECK(contains(missing.err, "none.db"));
+  std::ofstream(folder / "empty.db").flush();
+  const auto empty = run({"cache", "merge", folder / "empty.db", "--cache", folder / "new.db"});
+  CHECK(empty.code == 2);
+  CHECK(contains(empty.err, "empty.db' is empty"));
+  CHECK_FALSE(fs::exists(folder / "new.db"));
   std::ofstream(folder / "letter") << "not a database, but somebody's letter";
   CHECK(run({"cache", "merge", folder / "letter", "--cache", folder / "new.db"}).code == 2);
   CHECK_FALSE(fs::exists(folder / "new.db"));
@@ -194,8 +199,24 @@ TEST_CASE("export leaves out what no GPU file describes and what the kernels hav
       run({"cache", "export", "--yaml", folder / "x.yaml", "--cache", folder / "a.db"});
   CHECK(none.code == 1);
   CHECK(contains(none.err, "Card 9"));
-  CHECK(contains(none.err, "1 winner"));
+  CHECK(contains(none.err, "128x4096x4096 bf16 tn on NVIDIA H200: not exported, for the kernels"));
+  CHECK(contains(none.err, stale.trial.key.config));
   CHECK_FALSE(fs::exists(folder / "x.yaml"));
+}
+
+TEST_CASE("export of one GPU's winners says nothing of another's") {
+  const TempFolder folder;
+  put(folder / "a.db", winner_of(64, 10));
+  auto elsewhere = winner_of(128, 10, "nvidia-h100-80gb-hbm3");
+  elsewhere.trial.key.source_hash = "of last year";
+  put(folder / "a.db", elsewhere);
+  const auto exported = [&](const std::string& slug) {
+    return run({"cache", "export", "--yaml", "-", "--device", slug, "--cache", folder / "a.db"});
+  };
+  const auto h200 = exported("nvidia-h200");
+  CHECK(h200.code == 0);
+  CHECK(h200.err.empty());
+  CHECK(contains(exported("nvidia-h100-80gb-hbm3").err, "128x4096x4096 bf16 tn on NVIDIA H100"));
 }
 
 TEST_CASE("export does not destroy a file that it did not make") {
@@ -287,7 +308,7 @@ TEST_CASE("each action of cache takes what it says and nothing else") {
                                              {"list", "--yaml", "x"},
                                              {"merge", "--all", "x"},
                                              {"import"},
-                                             {"list", "--device", "nvidia-h200"},
+                                             {"verify", "--device", "nvidia-h200"},
                                              {"exchange"}}) {
     std::vector<std::string> whole = {"cache"};
     whole.insert(whole.end(), args.begin(), args.end());

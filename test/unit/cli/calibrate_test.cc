@@ -8,6 +8,7 @@
 #include "autotune/io/load.h"
 #include "cache/store.h"
 #include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "search/plan.h"
 #include "test/support/catch.h"
 #include "test/support/tuning.h"
@@ -30,8 +31,10 @@ std::vector<std::string> calibrate(const std::vector<std::string>& more) {
   return args;
 }
 
+enum class Crown { first, none };
+
 // Trials of a GPU whose fp32 units reach 70 % of what is expected; the first is the winner.
-void fill(cache::Store& store, Problem problem) {
+void fill(cache::Store& store, Problem problem, Crown crown = Crown::first) {
   problem.exact_fp32 = true;  // else tensor cores serve it as well
   DeviceSpec slow = h200();
   slow.model.ffma_share = 0.7;
@@ -47,7 +50,7 @@ void fill(cache::Store& store, Problem problem) {
         search::predict_us(each.config, problem, slow, each.resources, 0);
     row.trial.measurement.samples = 9;
     REQUIRE(store.record(row.trial));
-    if (i == 0) REQUIRE(store.crown(row));
+    if (i == 0 && crown == Crown::first) REQUIRE(store.crown(row));
   }
 }
 
@@ -118,6 +121,41 @@ TEST_CASE("a cache's trials are fitted, and the GPU's own file takes the section
   CHECK(device->model.ffma_share == Approx(0.7).epsilon(0.05));
   CHECK(device->measured_f16_bf16_tflops == h200().measured_f16_bf16_tflops);
   CHECK(device->cold_read_us.size() == h200().cold_read_us.size());
+}
+
+TEST_CASE("trials are fitted whether their problem has a winner or not") {
+  const TempFolder folder;
+  cache::Store store = test::open_store(folder);
+  fill(store, test::small_problem(1024), Crown::none);
+  const Ran ran = run(calibrate({"--data", folder / "cache.db"}));
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  CHECK(contains(ran.out, "of 1 problem"));
+}
+
+TEST_CASE("calibrate says that it leaves MLPs out") {
+  const TempFolder folder;
+  const Ran alone = run(calibrate({"--data", kData + "bench_geglu_mlp.json"}));
+  CHECK(alone.code == 2);
+  CHECK(contains(alone.err, "trials of MLPs alone"));
+  const Ran both = run(
+      calibrate({"--data", kData + "tune_gemm.json", "--data", kData + "bench_geglu_mlp.json"}));
+  INFO(both.err);
+  CHECK(both.code == 0);
+  CHECK(contains(both.out, "trials of MLPs left out"));
+  CHECK_FALSE(contains(run(calibrate({"--data", kData + "tune_gemm.json"})).out, "MLP"));
+
+  cache::Store store = test::open_store(folder);
+  const Problem mlp = test::small_mlp();
+  const auto config = parse_config("simt + simt", *find_family("geglu_mlp"));
+  REQUIRE(config);
+  cache::TrialRecord trial;
+  trial.problem = mlp;
+  trial.key = {problem_key(mlp), fingerprint(h200()), to_string(*config),
+               source_hash(*config, mlp, h200()), "nvrtc 13.0"};
+  trial.measurement.median_us = 1;
+  REQUIRE(store.record(trial));
+  CHECK(contains(run(calibrate({"--data", folder / "cache.db"})).err, "1 trial of MLPs alone"));
 }
 
 TEST_CASE("a trial counts once however often its file is named") {

@@ -43,6 +43,18 @@ TEST_CASE("a C program gets the answers of the C++ one") {
   CHECK(c_user_match(setting.file.c_str(), "voodoo-3", 16) == -1);
 }
 
+TEST_CASE("a family that is none is refused with those that are") {
+  const Setting setting;
+  autotune_session* session = open(setting, autotune_options_default());
+  autotune_answer* answer = nullptr;
+  autotune_problem problem = square(4096);
+  problem.family = "foo";
+  CHECK(autotune_session_best_config(session, &problem, &answer) == AUTOTUNE_BAD_INPUT);
+  const std::string message = autotune_error_message();
+  CHECK(message.find("foo; the kernel families are gemm, geglu, geglu_mlp") != std::string::npos);
+  autotune_session_free(session);
+}
+
 TEST_CASE("what an answer says") {
   const Setting setting;
   setting.fill();

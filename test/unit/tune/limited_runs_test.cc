@@ -118,7 +118,11 @@ TEST_CASE("a restricted run records its trials and never crowns") {
   excluding.limits.excludes.push_back(*pattern);
   TuneOptions few_sms = fake_options();
   few_sms.limits.max_sms = 8;
-  for (const TuneOptions& options : {capped, custom, excluding, few_sms}) {
+  for (const auto& [options, limited_by] : {std::pair{capped, "--max-smem (or AUTOTUNE_MAX_SMEM)"},
+                                            {custom, "--space"},
+                                            {excluding, "--exclude"},
+                                            {few_sms, "--max-sms"}}) {
+    CHECK(options.limited_by() == limited_by);
     const TempFolder folder;
     cache::Store store = open_store(folder);
     Watcher watcher;
@@ -132,6 +136,9 @@ TEST_CASE("a restricted run records its trials and never crowns") {
     // Times on a part of the device are kept apart from those of the whole.
     CHECK(rows->empty() == (options.limits.max_sms > 0));
   }
+  few_sms.limits.excludes.push_back(*pattern);
+  CHECK(few_sms.limited_by() == "--max-sms, --exclude");
+  CHECK(fake_options().limited_by().empty());
 }
 
 TEST_CASE("a short run does not replace the winner of a long one") {
