@@ -139,6 +139,18 @@ std::string known_ccs(const std::vector<ArchLimits>& capabilities) {
   return list;
 }
 
+// A peak that is left out means that there is no such instruction.
+void check_tensor_peaks(YamlMap& map, int line, const DeviceSpec& device) {
+  const std::vector<std::string>& offered = device.limits.mma_dtypes;
+  const auto check = [&](std::string_view dtype, std::string_view name, double tflops) {
+    if (tflops > 0 || std::find(offered.begin(), offered.end(), dtype) == offered.end()) return;
+    map.reject(line, fmt::format("{} is missing, and {} has tensor cores for {}", name,
+                                 device.limits.arch, dtype));
+  };
+  check("f16", "f16_bf16_tflops", device.f16_bf16_tflops);
+  check("tf32", "tf32_tflops", device.tf32_tflops);
+}
+
 }  // namespace
 
 Expected<std::vector<ArchLimits>> parse_compute_capabilities(std::string_view text,
@@ -201,6 +213,7 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
                                        [cc](const ArchLimits& row) { return row.cc == cc; });
   if (capability != capabilities.end()) {
     device.limits = *capability;
+    check_tensor_peaks(map, map.find("cc")->line, device);
   } else if (cc > 0) {
     map.reject(map.find("cc")->line, fmt::format("cc: {}.{} is not known; known: {}", cc / 10,
                                                  cc % 10, known_ccs(capabilities)));

@@ -10,7 +10,8 @@ namespace {
 
 const std::string kGpu =
     "name: My GPU\ncc: 9.0\nsm_count: 100\nboost_mhz: 1500\nl2_bytes: 1048576\n"
-    "dram_bytes: 1073741824\ndram_gb_per_s: 900.5\nfp32_tflops: 20\n";
+    "dram_bytes: 1073741824\ndram_gb_per_s: 900.5\nfp32_tflops: 20\nf16_bf16_tflops: 300\n"
+    "tf32_tflops: 150\n";
 
 Expected<DeviceSpec> parse(const std::string& text) {
   return parse_gpu(text, "g.yaml", all_capabilities());
@@ -129,13 +130,15 @@ TEST_CASE("a GPU's file may replace limits and carry measurements") {
 }
 
 TEST_CASE("mistakes in a GPU's file name file and line") {
-  CHECK_THAT(error_of(kGpu + "smem: 1\n"),
-             Catch::Matchers::StartsWith("g.yaml:9: unknown key 'smem' in a GPU; accepted: name,"));
+  CHECK_THAT(
+      error_of(kGpu + "smem: 1\n"),
+      Catch::Matchers::StartsWith("g.yaml:11: unknown key 'smem' in a GPU; accepted: name,"));
   CHECK_THAT(error_of(kGpu + "unverified: [sms]\n"),
-             Catch::Matchers::StartsWith("g.yaml:9: unverified: expected some of cc, sm_count,"));
-  CHECK(error_of(kGpu + "limits: {smem_optin_per_block: 233000}\n") ==
-        "g.yaml:9: smem_optin_per_block 233000 and smem_reserved_per_block 1024 exceed smem_per_sm "
-        "233472");
+             Catch::Matchers::StartsWith("g.yaml:11: unverified: expected some of cc, sm_count,"));
+  CHECK(
+      error_of(kGpu + "limits: {smem_optin_per_block: 233000}\n") ==
+      "g.yaml:11: smem_optin_per_block 233000 and smem_reserved_per_block 1024 exceed smem_per_sm "
+      "233472");
   CHECK_THAT(error_of(kGpu + "measured: {cold_read_us: [{mib: 2, us: 2}, {mib: 1, us: 3}]}\n"),
              HasText("points must ascend"));
   const auto with_cc = [](const std::string& cc) {
@@ -152,6 +155,9 @@ TEST_CASE("mistakes in a GPU's file name file and line") {
   std::string none = kGpu;
   none.replace(none.find("sm_count: 100"), 13, "sm_count: 0");
   CHECK_THAT(error_of(none), Catch::Matchers::StartsWith("g.yaml:3: sm_count: expected"));
+  std::string slow = kGpu;
+  slow.erase(slow.find("tf32_tflops"));
+  CHECK(error_of(slow) == "g.yaml:2: tf32_tflops is missing, and sm_90a has tensor cores for tf32");
   std::string fewer = kGpu + "clustered_sms: 96\n";
   fewer.erase(fewer.find("sm_count: 100"), 14);
   CHECK(error_of(fewer).find("lacks the key 'sm_count'") != std::string::npos);

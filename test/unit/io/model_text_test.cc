@@ -11,7 +11,8 @@ namespace {
 
 const std::string kGpu =
     "# A GPU.\nname: My GPU\ncc: 9.0\nsm_count: 100\nboost_mhz: 1500\nl2_bytes: 1048576\n"
-    "dram_bytes: 1073741824\ndram_gb_per_s: 900.5\nfp32_tflops: 20\n";
+    "dram_bytes: 1073741824\ndram_gb_per_s: 900.5\nfp32_tflops: 20\nf16_bf16_tflops: 300\n"
+    "tf32_tflops: 150\n";
 
 Expected<DeviceSpec> parse(const std::string& text) {
   return parse_gpu(text, "g.yaml", all_capabilities());
