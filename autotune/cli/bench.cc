@@ -84,7 +84,7 @@ Expected<Choice> choose_known(const lookup::Sources& sources, const Request& req
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options, Ladder::taken);
+  const auto request = read_request(options, output, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   const auto baseline = read_bench_baseline(options, *request->family);
   if (!baseline) return tl::unexpected(baseline.error());

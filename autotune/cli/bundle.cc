@@ -67,7 +67,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (options.bundle.empty()) {
     return fail(ErrorCode::bad_input, "bundle: --output is missing: give the file to write");
   }
-  const auto request = read_request(options, Ladder::taken);
+  const auto request = read_request(options, output, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());

@@ -70,7 +70,7 @@ std::vector<std::string> parts_of(const std::string& config, std::size_t stages)
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options);
+  const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());

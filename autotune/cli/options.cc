@@ -42,9 +42,11 @@ const TextOption kTextOptions[] = {
     {kProblem, kGroupProblem, "--intermediate", "N", &Options::intermediate,
      "Of geglu_mlp: columns of the gate and up weights"},
     {kProblem, kGroupProblem, "--dtype", "TYPE", &Options::dtype,
-     "Element type: bf16 (default), fp16, tf32, fp32"},
+     "Element type: bf16 (default), fp16, tf32, fp32. Of a suite, a problem's own is kept, and "
+     "told"},
     {kProblem, kGroupProblem, "--layout", "AB", &Options::layout,
-     "tn (default), tt, nn, nt: how A and B lie in memory; tn is a Linear layer, tt is x @ w"},
+     "tn (default), tt, nn, nt: how A and B lie in memory; tn is a Linear layer, tt is x @ w. Of a "
+     "suite, a problem's own is kept, and told"},
     {kProblem, kGroupProblem, "--out-dtype", "TYPE", &Options::out_dtype,
      "Type of C: bf16, fp16, fp32 (default: as --dtype, fp32 for tf32)"},
     {kProblem, kGroupProblem, "--alpha", "X", &Options::alpha,

@@ -61,7 +61,7 @@ std::vector<Problem> stages_of(const std::vector<Problem>& problems) {
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options);
+  const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto wanted = read_audit(options);
   if (!wanted) return tl::unexpected(wanted.error());

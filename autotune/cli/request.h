@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autotune/cli/options.h"
+#include "autotune/cli/output.h"
 #include "autotune/types.h"
 #include "kernels/kernel.h"
 #include "search/check.h"
@@ -25,8 +26,10 @@ struct Request {
 // lookup::ladder().
 enum class Ladder : std::uint8_t { refused, taken };
 
-// FAMILY with its dimensions, or --suite.
-Expected<Request> read_request(const Options& options, Ladder ladder = Ladder::refused);
+// FAMILY with its dimensions, or --suite. Warns where problems of a suite keep their own dtype or
+// layout beside --dtype or --layout.
+Expected<Request> read_request(const Options& options, Output& output,
+                               Ladder ladder = Ladder::refused);
 
 // --max-smem, --exclude, --keep-slow, --max-sms.
 Expected<search::Limits> read_limits(const Options& options, const Family& family);

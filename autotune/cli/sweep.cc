@@ -198,7 +198,7 @@ Expected<io::SweepRowJson> sweep_one(Sweeping& all, const Problem& problem,
 
 Expected<int> run(const Options& options, Output& output) {
   const Clock::time_point start = Clock::now();
-  const auto request = read_request(options);
+  const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto wanted = read_wanted(options, *request->family);
   if (!wanted) return tl::unexpected(wanted.error());

@@ -168,7 +168,9 @@ TEST_CASE("a ladder of tokens is a problem for each rung") {
   options.tokens = "1..64";
   options.hidden = "512";
   options.intermediate = "1524";
-  const auto request = cli::read_request(options, cli::Ladder::taken);
+  std::ostringstream out;
+  cli::Output output({out, out, 0}, "", 0);
+  const auto request = cli::read_request(options, output, cli::Ladder::taken);
   REQUIRE(request);
   const auto rungs = lookup::ladder(1, 64);
   REQUIRE(request->problems.size() == rungs.size());

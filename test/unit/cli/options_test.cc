@@ -143,6 +143,27 @@ TEST_CASE("a suite and one problem's options exclude each other") {
                 "--exact-fp32");
 }
 
+TEST_CASE("problems of a suite that keep their own dtype or layout are told") {
+  const auto best = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"best",
+                                     "--suite",
+                                     "geglu",
+                                     "--device",
+                                     "nvidia-h200",
+                                     "--cache",
+                                     "/no/such/folder/cache.db"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Ran ran = test::run(args);
+    CHECK(ran.code == 0);
+    return ran.err;
+  };
+  CHECK(contains(best({"--dtype", "fp16"}), "--dtype: 1 of 7 problems keeps its own dtype\n"));
+  CHECK(contains(best({"--layout", "nn"}), "--layout: 1 of 7 problems keeps its own layout\n"));
+  CHECK_FALSE(contains(best({"--layout", "tt"}), "own layout"));
+  CHECK_FALSE(contains(best({"--dtype", "fp32"}), "own dtype"));
+  CHECK_FALSE(contains(best({}), "own"));
+}
+
 TEST_CASE("a gated problem has an activation, and a suite gives its own") {
   const Ran ran = test::run({"plan", "geglu", "--m", "64", "--n", "256", "--k", "64",
                              "--activation", "silu", "--device", "nvidia-h200"});
