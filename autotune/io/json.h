@@ -162,9 +162,9 @@ struct BaselineJson {
 };
 
 struct BenchRowJson {
-  Problem problem;  // its family is the row's `family`
-  std::string config;
-  std::string match;            // where the config comes from: "exact", ..., "given"
+  Problem problem;              // its family is the row's `family`
+  std::string config;           // empty where nothing fits: null
+  std::string match;            // where the config comes from: "exact", ..., "given"; empty: null
   double median_us = 0;         // 0: null
   double median_rel_error = 0;  // standard error of the median / median
   double tflops = 0;            // 0: null

@@ -114,6 +114,28 @@ TEST_CASE("the cache's commands on a cache of their own") {
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("bench times the other problems of a suite where nothing fits one") {
+  const std::filesystem::path suite = scratch().string() + ".yaml";
+  std::ofstream(suite) << "family: gemm\nproblems:\n"
+                       << "  - {m: 64, n: 64, k: 64, dtype: fp32, exact_fp32: true}\n"
+                       << "  - {m: 64, n: 64, k: 64}\n";
+  const auto bench = [&](const std::string& more) {
+    return shell(
+        "bench --suite " + suite.string() + " --exclude simt --cache /no/such/cache " + more,
+        "LD_LIBRARY_PATH=" AUTOTUNE_FAKE_CUDA " AUTOTUNE_WORKER=" AUTOTUNE_FAKE_WORKER);
+  };
+  const Ran ran = bench("--json -");
+  INFO(ran.err);
+  CHECK(ran.code == 3);
+  const json rows = json::parse(ran.out)["rows"];
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["config"].is_null());
+  CHECK(contains(rows[0]["error"], "excluded"));
+  CHECK(rows[1]["error"].is_null());
+  CHECK(rows[1]["median_us"] > 0);
+  std::filesystem::remove(suite);
+}
+
 TEST_CASE("a worker's role is checked") {
   CHECK(shell("worker knit").code == 2);
   CHECK(shell("worker measure --device x").code == 2);
