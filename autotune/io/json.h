@@ -251,11 +251,12 @@ std::string to_json(const BestJson& document);
 
 struct BundleRowJson {
   Problem problem;
-  std::string config;
-  std::string match;         // "exact", ... : what the bundle answers
+  std::string config;        // empty where nothing fits: null
+  std::string match;         // "exact", ... : what the bundle answers; empty: null
   std::string from_problem;  // empty: null
-  std::string compiler;      // "nvrtc 13.0": of the code in the bundle
+  std::string compiler;      // "nvrtc 13.0": of the code in the bundle; empty: null
   bool compiled = false;     // by this command; else the cache had it
+  std::string error;         // empty: null. Such rows are the last
 };
 
 struct BundleJson {

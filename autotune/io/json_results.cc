@@ -93,12 +93,10 @@ Json json_of(const BestRowJson& row) {
 }
 
 Json json_of(const BundleRowJson& row) {
-  return {{"problem", problem_json(row.problem)},
-          {"config", row.config},
-          {"match", row.match},
-          {"from_problem", or_null(row.from_problem)},
-          {"compiler", row.compiler},
-          {"compiled", row.compiled}};
+  return {{"problem", problem_json(row.problem)}, {"config", or_null(row.config)},
+          {"match", or_null(row.match)},          {"from_problem", or_null(row.from_problem)},
+          {"compiler", or_null(row.compiler)},    {"compiled", row.compiled},
+          {"error", or_null(row.error)}};
 }
 
 }  // namespace

@@ -21,6 +21,16 @@ std::filesystem::path scratch() {
   return std::filesystem::temp_directory_path() / ("autotune_cli_" + std::to_string(getpid()));
 }
 
+// A suite of three problems: a T4 runs the middle one alone, and without simt nothing runs that.
+std::filesystem::path partly_fitting() {
+  const std::filesystem::path suite = scratch().string() + ".yaml";
+  std::ofstream(suite) << "family: gemm\nproblems:\n"
+                       << "  - {m: 64, n: 64, k: 64}\n"
+                       << "  - {m: 64, n: 64, k: 64, dtype: fp32, exact_fp32: true}\n"
+                       << "  - {m: 128, n: 64, k: 64}\n";
+  return suite;
+}
+
 constexpr const char* kSquare = "gemm --m 4096 --n 4096 --k 4096";
 
 }  // namespace
@@ -115,10 +125,7 @@ TEST_CASE("the cache's commands on a cache of their own") {
 }
 
 TEST_CASE("bench times the other problems of a suite where nothing fits one") {
-  const std::filesystem::path suite = scratch().string() + ".yaml";
-  std::ofstream(suite) << "family: gemm\nproblems:\n"
-                       << "  - {m: 64, n: 64, k: 64, dtype: fp32, exact_fp32: true}\n"
-                       << "  - {m: 64, n: 64, k: 64}\n";
+  const std::filesystem::path suite = partly_fitting();
   const auto bench = [&](const std::string& more) {
     return shell(
         "bench --suite " + suite.string() + " --exclude simt --cache /no/such/cache " + more,
@@ -128,11 +135,32 @@ TEST_CASE("bench times the other problems of a suite where nothing fits one") {
   INFO(ran.err);
   CHECK(ran.code == 3);
   const json rows = json::parse(ran.out)["rows"];
-  REQUIRE(rows.size() == 2);
-  CHECK(rows[0]["config"].is_null());
-  CHECK(contains(rows[0]["error"], "excluded"));
-  CHECK(rows[1]["error"].is_null());
-  CHECK(rows[1]["median_us"] > 0);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[1]["config"].is_null());
+  CHECK(contains(rows[1]["error"], "excluded"));
+  for (const int timed : {0, 2}) {
+    CHECK(rows[timed]["error"].is_null());
+    CHECK(rows[timed]["median_us"] > 0);
+  }
+  std::filesystem::remove(suite);
+}
+
+TEST_CASE("a bundle is made of the other problems of a suite where nothing fits one") {
+  const std::filesystem::path suite = partly_fitting();
+  const std::filesystem::path folder = scratch();
+  std::filesystem::create_directories(folder);
+  // That the rest is begun shows in the compiler that it lacks.
+  const Ran ran = shell("bundle --suite " + suite.string() + " --device tesla-t4 --cache " +
+                            (folder / "cache.db").string() + " -o " + (folder / "t4").string(),
+                        "AUTOTUNE_NVRTC=/no/such/folder");
+  INFO(ran.err);
+  CHECK(ran.code == 4);
+  CHECK(contains(ran.out, "compiling simt"));
+  CHECK(contains(ran.err, "warning: no config of gemm fits 128x64x64 bf16 tn on Tesla T4"));
+  const Ran none =
+      shell("bundle gemm --m 64 --n 64 --k 64 --device tesla-t4 -o " + (folder / "t4").string());
+  CHECK(none.code == 3);
+  std::filesystem::remove_all(folder);
   std::filesystem::remove(suite);
 }
 

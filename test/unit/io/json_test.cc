@@ -268,7 +268,8 @@ TEST_CASE("sweep, replay, bundle and calibrate, and what failed before it had a 
   const Json bundle = Json::parse(to_json(BundleJson{"f", "NVIDIA H200", "sm_90a", 3, {bundled}}));
   CHECK(keys_of(bundle) == Keys{"arch", "bytes", "device", "file", "rows", "schema"});
   CHECK(keys_of(bundle["rows"][0]) ==
-        Keys{"compiled", "compiler", "config", "from_problem", "match", "problem"});
+        Keys{"compiled", "compiler", "config", "error", "from_problem", "match", "problem"});
+  CHECK(bundle["rows"][0]["error"].is_null());
 
   CalibrateJson fitted;
   fitted.errors = {{"fitted", 7, 0.05, 0.1, 1.02}};
