@@ -90,6 +90,11 @@ Expected<int> run(const Options& options, Output& output) {
                 fmt::format("--config: '{}' leaves one of its configs empty", options.config));
   }
 
+  if (parts.size() < stage_count(problem)) {
+    output.warn(fmt::format("--config is of the first kernel alone; '{} + CONFIG' explains {} too",
+                            options.config, titled(stage_of(problem, parts.size()))));
+  }
+
   io::ExplainStagesJson document;
   bool fit = true;
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -61,8 +61,8 @@ const TextOption kTextOptions[] = {
     {kProblem, kGroupProblem, "--mode", "MODE", &Options::mode,
      "cold (default): the L2 holds no operand; hot: called in a loop"},
     {kConfig, kGroupSearch, "--config", "CONFIG", &Options::config,
-     "One config, e.g. mma:block_m=128,block_n=256, of geglu_mlp two: 'wgmma + mma'; omitted "
-     "parameters take the default's values"},
+     "One config, e.g. mma:block_m=128,block_n=256, of geglu_mlp two: 'wgmma + mma' (explain: or "
+     "the first alone); omitted parameters take the default's values"},
 
     {kDevice, kGroupDevice, "--device", "NAME|SLUG|INDEX|auto", &Options::device,
      "GPU: 'NVIDIA H200', nvidia-h200, 0, or auto (default: the first one here; replay: that of "

@@ -135,6 +135,14 @@ TEST_CASE("explain tells of the kernels whose configs it is given") {
   CHECK(large["stages"][1]["fits"] == false);
 }
 
+TEST_CASE("explain tells of the kernel whose config it was not given") {
+  CHECK(contains(mlp("explain", {"--config", "mma"}).err,
+                 "--config is of the first kernel alone; 'mma + CONFIG' explains gemm "
+                 "100x512x1524 bf16 tn too\n"));
+  CHECK(mlp("explain", {"--config", "mma + mma"}).err.empty());
+  CHECK(mlp("explain").err.empty());
+}
+
 TEST_CASE("explain -q says which of an MLP's kernels a verdict is about") {
   CHECK(mlp("explain", {"-q"}).out ==
         "geglu 100x1524x512 bf16 tn: Fits.\ngemm 100x512x1524 bf16 tn: Fits.\n");
