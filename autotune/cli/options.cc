@@ -217,7 +217,9 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
     CLI::Option* option =
         command.add_option(entry.flag, options.*entry.member, wrapped(entry.help));
     option->type_name(entry.value)->group(entry.group)->check(check_given);
-    if (entry.flag[0] == '-') option->allow_extra_args(false);
+    // Given again for more: help shows one value.
+    if (entry.flag[0] == '-')
+      option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   for (const FlagOption& entry : kFlagOptions) {
     if ((entry.set & sets) == 0) continue;

@@ -365,6 +365,14 @@ TEST_CASE("help and version are no errors") {
   CHECK(version.out.starts_with("autotune 0."));
 }
 
+TEST_CASE("help shows one value for an option that is given again for more") {
+  CHECK(contains(test::run({"plan", "--help"}).out, "--exclude PATTERN  "));
+  const std::string calibrate = test::run({"calibrate", "--help"}).out;
+  CHECK(contains(calibrate, "--data FILE|FOLDER  "));
+  CHECK(contains(calibrate, "--exclude-problem WORDS  "));
+  CHECK(contains(test::run({"cache", "--help"}).out, "PATTERN|FILE ...  "));
+}
+
 TEST_CASE("every kind of error has its exit code") {
   CHECK(cli::exit_code_of(ErrorCode::bad_input) == 2);
   CHECK(cli::exit_code_of(ErrorCode::foreign_file) == 2);
