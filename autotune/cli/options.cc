@@ -227,8 +227,9 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
   }
   if ((sets & kOutput) != 0) {
     command
-        .add_flag("-v,--verbose", options.verbose,
-                  wrapped("Say more: every config as it is tried, every problem's whole plan"))
+        .add_flag(
+            "-v,--verbose", options.verbose,
+            wrapped("Say more: every config as tune and sweep try it, every problem's whole plan"))
         ->group(kGroupOutput);
   }
 }

@@ -156,6 +156,13 @@ std::string row_text(const io::SweepRowJson& row) {
                      duration(row.seconds), row.complete ? "" : ", not complete", row.best);
 }
 
+// "mma:block_m=128,... ok 1.037 of the reference".
+std::string trial_text(const io::SweepRow& row) {
+  std::string text = fmt::format("{} {}", to_string(row.config), to_string(row.outcome));
+  if (row.outcome == Outcome::ok) text += fmt::format(" {:.3f} of the reference", row.ratio);
+  return text;
+}
+
 struct Sweeping {
   tune::Sweeper sweeper;
   const Wanted& wanted;
@@ -176,6 +183,10 @@ Expected<io::SweepRowJson> sweep_one(Sweeping& all, const Problem& problem,
   const auto complete = all.sweeper.sweep(
       problem, *before, all.store, deadline, all.stop,
       [&](const io::Sweep& sweep, const io::SweepRow* row, const tune::SweepProgress& progress) {
+        if (row != nullptr && all.output.verbose()) {
+          line.clear();
+          all.output.info(trial_text(*row));
+        }
         line.draw(fmt::format("{}  {}/{} configs  {} failed  best {:.3f} of the reference",
                               titled(problem), progress.done, progress.total, progress.failed,
                               progress.best));

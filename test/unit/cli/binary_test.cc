@@ -31,6 +31,10 @@ std::filesystem::path partly_fitting() {
   return suite;
 }
 
+// Workers that only pretend, and an H200 for them.
+constexpr const char* kFakeGpu =
+    "LD_LIBRARY_PATH=" AUTOTUNE_FAKE_CUDA " AUTOTUNE_WORKER=" AUTOTUNE_FAKE_WORKER;
+
 constexpr const char* kSquare = "gemm --m 4096 --n 4096 --k 4096";
 
 }  // namespace
@@ -126,12 +130,9 @@ TEST_CASE("the cache's commands on a cache of their own") {
 
 TEST_CASE("bench times the other problems of a suite where nothing fits one") {
   const std::filesystem::path suite = partly_fitting();
-  const auto bench = [&](const std::string& more) {
-    return shell(
-        "bench --suite " + suite.string() + " --exclude simt --cache /no/such/cache " + more,
-        "LD_LIBRARY_PATH=" AUTOTUNE_FAKE_CUDA " AUTOTUNE_WORKER=" AUTOTUNE_FAKE_WORKER);
-  };
-  const Ran ran = bench("--json -");
+  const Ran ran =
+      shell("bench --suite " + suite.string() + " --exclude simt --cache /no/such/cache --json -",
+            kFakeGpu);
   INFO(ran.err);
   CHECK(ran.code == 3);
   const json rows = json::parse(ran.out)["rows"];
@@ -162,6 +163,24 @@ TEST_CASE("a bundle is made of the other problems of a suite where nothing fits 
   CHECK(none.code == 3);
   std::filesystem::remove_all(folder);
   std::filesystem::remove(suite);
+}
+
+TEST_CASE("sweep -v tells of every config") {
+  const std::filesystem::path folder = scratch();
+  const auto sweep = [&](const std::string& more) {
+    return shell("sweep gemm --m 64 --n 64 --k 64 --dtype fp32 --exact-fp32 --trials 5 --cache " +
+                     (folder / "c.db").string() + " -o " + (folder / "data").string() + more,
+                 kFakeGpu);
+  };
+  const Ran ran = sweep(" -v");
+  INFO(ran.err);
+  CHECK(ran.code == 0);
+  CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 5);
+  CHECK(contains(ran.err, " ok 1.0"));
+  CHECK(contains(ran.err, " of the reference\n"));
+  std::filesystem::remove_all(folder);
+  CHECK(sweep("").err.empty());
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a worker's role is checked") {
