@@ -32,6 +32,14 @@ std::string match_text(const BestConfig& best) {
   return "default: the performance model's choice, never measured";
 }
 
+// Whose time is known: that of what the config was tuned for.
+std::string time_text(const BestConfig& best, bool capped) {
+  std::string text = microseconds(best.median_us) + " when tuned";
+  if (best.match == Match::nearest_problem) text += " for that problem";
+  if (best.match == Match::other_device) text += " there";
+  return text + (capped ? ", with all SMs; not measured with --max-sms" : "");
+}
+
 // `capped`: --max-sms leaves the config fewer SMs than its time was measured with: winners are
 // those of whole GPUs.
 io::BestRowJson row_of(const BestConfig& best, bool capped) {
@@ -49,10 +57,7 @@ void print(const BestConfig& best, bool capped, Output& output) {
   Table table({{"", Table::Align::left}, {"", Table::Align::left}});
   table.add({"config", best.config});
   table.add({"match", match_text(best)});
-  if (best.median_us > 0) {
-    table.add({"measured", microseconds(best.median_us) + " when tuned" +
-                               (capped ? ", with all SMs; not measured with --max-sms" : "")});
-  }
+  if (best.median_us > 0) table.add({"measured", time_text(best, capped)});
   output.result(fmt::format("{} on {}\n{}", titled(best.problem), best.device, table.str()));
 }
 

@@ -234,7 +234,7 @@ struct BestRowJson {
   std::string config;
   std::string match;         // "exact", "nearest_problem", "other_device", "default"
   std::string from_problem;  // empty: null
-  double median_us = 0;      // 0, never measured: null
+  double median_us = 0;      // of from_problem, where there is one; 0, never measured: null
   double all_sms_us = 0;     // in its place where it was measured with more SMs than asked for
   std::string error;         // empty: null
 };

@@ -281,6 +281,16 @@ TEST_CASE("best tells a time that was measured with more SMs than are asked for"
   CHECK(contains(best({"--max-sms", "131"}).out, "with all SMs; not measured with --max-sms"));
 }
 
+TEST_CASE("best says whose time it tells") {
+  const auto best = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = more;
+    args.insert(args.end(), {"--cache", "/no/such/folder/cache.db"});
+    return test::run(square("best", "nvidia-h200", args)).out;
+  };
+  CHECK(contains(best({}), " us when tuned\n"));
+  CHECK(contains(best({"--left-out"}), " us when tuned for that problem\n"));
+}
+
 TEST_CASE("devices lists what is known, with or without a GPU here") {
   const Ran ran = test::run({"devices", "--json", "-"});
   CHECK(ran.code == 0);
