@@ -1,6 +1,7 @@
 // The JSON documents that commands write with --json, as functions from plain structs to text.
-// Every document starts with "schema": 1. Keys are stable: each is always there, null where its
-// value is not known or was not asked for; NaN and infinity become null too. A `device` is the
+// Every document starts with "schema": 1. Keys are stable, and each is always there: the members
+// below, but where a comment says otherwise. A value that is not known or was not asked for is null
+// where a comment says so, or an std::optional; NaN and infinity become null too. A `device` is the
 // GPU's name, a `config` the canonical string, a `problem` an object with every field of
 // autotune::Problem (leading dimensions filled in; `activation` only where there is one). The text
 // ends with a newline.
@@ -23,6 +24,7 @@ using Counts = std::map<std::string, std::int64_t>;
 
 // --- plan ---
 
+// What follows predicted_us is in an object `resources`.
 struct RankedJson {
   std::string config;
   double predicted_us = 0;
@@ -85,6 +87,8 @@ struct VerdictJson {
   std::string text;  // the sentence that a person sees
 };
 
+// smem_bytes to workspace_bytes are in an object `resources`; the three lists of terms in one
+// called `terms`, as `smem`, `threads` and `registers`.
 struct ExplainJson {
   std::string device;
   Problem problem;
@@ -135,9 +139,9 @@ struct TuneRowJson {
   Counts trials;         // outcome -> count
   std::vector<FailureJson> failures;
   double seconds = 0;
-  std::string match;      // "exact"; empty: null
-  double default_us = 0;  // the default config in the same run; 0: null
-  double lead_percent = 0;
+  std::string match;        // "exact"; empty: null
+  double default_us = 0;    // the default config in the same run; 0: null
+  double lead_percent = 0;  // 0, with `tie` false: also where there is no second
   bool tie = false;
   bool crowned = false;
   bool cancelled = false;
@@ -173,9 +177,9 @@ struct BenchRowJson {
   double rel_error = 0;         // of the result: |out - ref|_F / |ref|_F
   std::optional<BaselineJson> baseline;
   std::optional<double> speedup;  // baseline time / ours
-  double speedup_lo = 0;          // 95 % confidence interval; written where speedup is set
-  double speedup_hi = 0;
-  std::string error;  // empty: null
+  double speedup_lo = 0;          // with speedup_hi: `speedup_ci95`, the 95 % confidence interval
+  double speedup_hi = 0;          // as [lo, hi]; null where speedup is
+  std::string error;              // empty: null
 };
 
 struct BenchJson {
@@ -331,8 +335,8 @@ struct CachedWinnerJson {
   std::string config;
   double median_us = 0;
   double tflops = 0;
-  double default_us = 0;  // 0: null
-  double lead_percent = 0;
+  double default_us = 0;    // 0: null
+  double lead_percent = 0;  // 0, with `tie` false: also where not known, as of an imported winner
   bool tie = false;
   std::string compiler;
   std::string source_hash;
@@ -350,7 +354,7 @@ std::string to_json(const CacheListJson& document);
 
 struct CacheVerifyJson {
   std::string path;
-  std::vector<std::string> findings;  // empty: sound
+  std::vector<std::string> findings;  // none: a further key `sound` is true
   std::int64_t trials = 0;
   std::int64_t winners = 0;
   std::int64_t cubins = 0;
