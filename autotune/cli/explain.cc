@@ -46,8 +46,8 @@ Expected<Explained> explain_one(const std::string& text, const Problem& problem,
                             device.name, refusal));
   }
   const Explanation e = explain(*config, problem, device, limits, found);
-  output.text(
-      fmt::format("{}\non {} for {}\n", to_string(e.config), e.device.name, titled(problem)));
+  output.text(fmt::format("{}\non {}{} for {}\n", to_string(e.config), e.device.name,
+                          caps_text(limits, device), titled(problem)));
   output.text(parameters_text(e.config));
   output.text(resources_text(e));
   output.text("\n");

@@ -308,6 +308,19 @@ int capped_sms(const search::Limits& limits, const DeviceSpec& device) {
   return limits.max_sms < device.sm_count ? limits.max_sms : 0;
 }
 
+io::CapsJson caps_json(const search::Limits& limits, const DeviceSpec& device) {
+  return {capped_sms(limits, device), limits.max_smem};
+}
+
+std::string caps_text(const search::Limits& limits, const DeviceSpec& device) {
+  std::vector<std::string> caps;
+  if (const int sms = capped_sms(limits, device); sms > 0) caps.push_back(counted(sms, "SM"));
+  if (limits.max_smem > 0) {
+    caps.push_back(grouped(limits.max_smem) + " bytes of shared memory per block");
+  }
+  return caps.empty() ? "" : fmt::format(" with at most {}", fmt::join(caps, " and "));
+}
+
 Expected<search::Limits> read_limits(const Options& options, const Family& family) {
   search::Limits limits;
   limits.keep_slow = options.keep_slow;

@@ -9,6 +9,7 @@
 
 #include "autotune/cli/options.h"
 #include "autotune/cli/output.h"
+#include "autotune/io/json.h"
 #include "autotune/types.h"
 #include "kernels/kernel.h"
 #include "search/check.h"
@@ -36,6 +37,11 @@ Expected<search::Limits> read_limits(const Options& options, const Family& famil
 
 // The cap of --max-sms where it leaves out some of the device's; else 0.
 int capped_sms(const search::Limits& limits, const DeviceSpec& device);
+
+// Both caps as JSON, and as text behind a GPU's name: " with at most 8 SMs and 32,768 bytes of
+// shared memory per block"; nothing without any.
+io::CapsJson caps_json(const search::Limits& limits, const DeviceSpec& device);
+std::string caps_text(const search::Limits& limits, const DeviceSpec& device);
 
 // --space, else the family's built-in space.
 Expected<search::Space> read_space(const Options& options, const Family& family);

@@ -20,6 +20,12 @@ namespace autotune::io {
 
 inline constexpr int kJsonSchema = 1;
 
+// What a user's caps leave of the GPU, as keys beside `device`.
+struct CapsJson {
+  std::int64_t max_sms = 0;   // of --max-sms; 0, all: null
+  std::int64_t max_smem = 0;  // of --max-smem, in bytes; 0: null
+};
+
 using Counts = std::map<std::string, std::int64_t>;
 
 // --- plan ---
@@ -64,6 +70,7 @@ struct PlanJson {
   std::string device;
   std::optional<std::string> suite;  // its name; set: rows. Empty: null, the rows are stages
   std::vector<PlanRowJson> rows;     // exactly one without a suite
+  CapsJson caps;
 };
 std::string to_json(const PlanJson& document);
 
@@ -91,6 +98,7 @@ struct VerdictJson {
 // called `terms`, as `smem`, `threads` and `registers`.
 struct ExplainJson {
   std::string device;
+  CapsJson caps;
   Problem problem;
   std::string config;
   bool fits = false;
@@ -248,6 +256,7 @@ struct BestJson {
   std::string device;
   std::optional<std::string> suite;
   std::vector<BestRowJson> rows;
+  CapsJson caps;
 };
 std::string to_json(const BestJson& document);
 

@@ -125,7 +125,7 @@ std::string to_json(const ReplayJson& replay) {
 }
 
 std::string to_json(const BestJson& best) {
-  Json body = {{"device", best.device}};
+  Json body = device_json(best.device, best.caps);
   if (best.suite) {
     body["suite"] = *best.suite;
     body["rows"] = array_of<BestRowJson>(best.rows, json_of);
