@@ -34,10 +34,18 @@ void check_refused(const std::vector<std::string>& args, const std::string& part
 }  // namespace
 
 TEST_CASE("a result that cannot be written is a failure") {
-  std::ofstream full("/dev/full");
-  std::ostringstream err;
-  CHECK(cli::run_cli({"devices"}, {full, err, 0}) == cli::kExitFailed);
-  CHECK(contains(err.str(), "could not be written to stdout"));
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"devices"},
+                                               {"--version"},
+                                               {"--help"},
+                                               {"plan", "--help"},
+                                               {"--man-page"},
+                                               {"--bash-completion"}}) {
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    INFO(args.front());
+    CHECK(cli::run_cli(args, {full, err, 0}) == cli::kExitFailed);
+    CHECK(contains(err.str(), "could not be written to stdout"));
+  }
 }
 
 TEST_CASE("dimensions are decimal numbers from 1 to 2^31-1") {
