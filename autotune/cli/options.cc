@@ -82,7 +82,8 @@ const TextOption kTextOptions[] = {
      "Compile N sampled rejects too and look for false passes and false rejects"},
     {kTune, kGroupRun, "--budget", "SECONDS", &Options::budget, "Stop after so long per problem"},
     {kTune, kGroupRun, "--trials", "N", &Options::trials,
-     "Stop after N configs per problem, of geglu_mlp per kernel"},
+     "Stop after N configs per problem, of geglu_mlp per kernel; a winner that is already known is "
+     "measured beside them"},
     {kTune, kGroupRun, "--patience", "N", &Options::patience,
      "Stop after N configs in a row that gain less than 1 % (default: the strategy's own)"},
     {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
