@@ -220,8 +220,8 @@ Expected<int> run(const Options& options, Output& output) {
   std::error_code error;
   std::filesystem::create_directories(wanted->folder, error);
   if (error) {
-    return fail(ErrorCode::io_failed,
-                fmt::format("{}: {}", wanted->folder.string(), error.message()));
+    return fail(ErrorCode::bad_input,
+                fmt::format("--output: {}: {}", wanted->folder.string(), error.message()));
   }
 
   const Interrupt interrupt;

@@ -183,6 +183,17 @@ TEST_CASE("sweep -v tells of every config") {
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("a sweep's folder that cannot be one is wrong input") {
+  const std::filesystem::path file = scratch().string() + ".data";
+  std::ofstream(file) << "text";
+  const Ran ran =
+      shell("sweep gemm --m 64 --n 64 --k 64 --cache /no/such/cache -o " + file.string(), kFakeGpu);
+  CHECK(ran.code == 2);
+  CHECK(contains(ran.err, "autotune: --output: " + file.string() + ": Not a directory\n"));
+  CHECK(std::filesystem::file_size(file) == 4);
+  std::filesystem::remove(file);
+}
+
 TEST_CASE("a worker's role is checked") {
   CHECK(shell("worker knit").code == 2);
   CHECK(shell("worker measure --device x").code == 2);
