@@ -194,6 +194,25 @@ TEST_CASE("a sweep's folder that cannot be one is wrong input") {
   std::filesystem::remove(file);
 }
 
+TEST_CASE("scripts tell what they do where they are asked for help") {
+  for (const auto& entry : std::filesystem::directory_iterator(AUTOTUNE_SOURCE_DIR "/scripts")) {
+    const std::filesystem::path& script = entry.path();
+    if (script.extension() != ".sh" || access(script.c_str(), X_OK) != 0) continue;
+    INFO(script);
+    std::ifstream file(script);
+    std::string line;
+    std::getline(file, line);
+    std::getline(file, line);
+    for (const char* flag : {" -h", " --help"}) {
+      const Ran ran = autotune::test::run_command("bash " + script.string() + flag);
+      CHECK(ran.code == 0);
+      CHECK(ran.err.empty());
+      CHECK(ran.out.starts_with(line.substr(2) + "\n"));
+      CHECK_FALSE(contains(ran.out, "#"));
+    }
+  }
+}
+
 TEST_CASE("a worker's role is checked") {
   CHECK(shell("worker knit").code == 2);
   CHECK(shell("worker measure --device x").code == 2);
