@@ -2,6 +2,7 @@
 # Checks what each room includes, in the source tree or in the folder given as argument. Prints one
 # line per include against the rules, and fails where there is one.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/usage.sh"
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
 rooms=(kernels search cache autotune)

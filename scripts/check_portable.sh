@@ -2,6 +2,7 @@
 # check_portable.sh BINARY: fails where BINARY needs a shared library beyond the C library's own.
 # Prints its size and the oldest C library that it runs with.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/usage.sh"
 binary=${1:?usage: check_portable.sh BINARY}
 [ -x "$binary" ] || { echo "error: no executable $binary" >&2; exit 2; }
 

@@ -22,6 +22,7 @@
 # BUDGET (seconds of tuning per problem, 20), PATIENCE (of tuning; the strategy's own), PART_LIMIT
 # (seconds per part, 540), BIN (build/portable/bin). Each part runs though one before it failed.
 set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/usage.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
 out=${1:?usage: gpu_round.sh OUT [--tests] [--sanitize] [--tune] [--bench] | OUT --time CONFIGS ...}

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # What the scripts of this folder share. Sourced, never run; leaves the caller in the source tree.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/usage.sh"
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 SOURCE_DIR=$PWD
 # The compute capabilities of 2025 (sm_103, sm_110) came with this version; as cuda.h writes it.

@@ -36,6 +36,12 @@ int report(std::ostream& err, const Error& error) {
   return exit_code_of(error.code);
 }
 
+// `code`, where what was done is also written.
+int written(int code, const Streams& streams) {
+  if (code != kExitDone || streams.out.flush()) return code;
+  return report(streams.err, {ErrorCode::io_failed, "the result could not be written to stdout"});
+}
+
 std::string command_names() {
   std::string names;
   for (const Command* command : kCommands) {
@@ -97,7 +103,7 @@ int report_parse(const CLI::App& app, const CLI::ParseError& error, const Stream
   const auto chosen = app.get_subcommands();
   const CLI::App& at = chosen.empty() ? app : *chosen.front();
   if (dynamic_cast<const CLI::CallForHelp*>(&error) != nullptr) {
-    streams.out << at.help(chosen.empty() ? "" : "autotune") << std::flush;
+    streams.out << at.help(chosen.empty() ? "" : "autotune");
     return kExitDone;
   }
   if (dynamic_cast<const CLI::CallForVersion*>(&error) != nullptr) {
@@ -182,11 +188,11 @@ int run_cli(const std::vector<std::string>& args, const Streams& streams) {
   // For whoever installs the program.
   if (args == std::vector<std::string>{"--man-page"}) {
     streams.out << man_page(app, AUTOTUNE_VERSION);
-    return kExitDone;
+    return written(kExitDone, streams);
   }
   if (args == std::vector<std::string>{"--bash-completion"}) {
     streams.out << bash_completion(app);
-    return kExitDone;
+    return written(kExitDone, streams);
   }
   if (auto command = check_command(app, args); !command) {
     command.error().message += "; see 'autotune --help'";
@@ -197,13 +203,9 @@ int run_cli(const std::vector<std::string>& args, const Streams& streams) {
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    return report_parse(app, error, streams);
+    return written(report_parse(app, error, streams), streams);
   }
-  const int code = run_parsed(app, options, streams);
-  if (code == kExitDone && !streams.out.flush()) {
-    return report(streams.err, {ErrorCode::io_failed, "the result could not be written to stdout"});
-  }
-  return code;
+  return written(run_parsed(app, options, streams), streams);
 }
 
 }  // namespace autotune::cli

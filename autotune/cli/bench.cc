@@ -2,6 +2,8 @@
 // config or another cache's winners.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,10 +27,12 @@ namespace {
 
 constexpr double kMostSustained = 3600;
 
-// The configs to time and where each comes from ("exact", ..., "given").
+// The configs to time and where each comes from ("exact", ..., "given"); the problems without one,
+// by their place in the request.
 struct Choice {
   std::vector<tune::BenchItem> items;
   std::vector<std::string> matches;
+  std::vector<std::pair<std::size_t, Error>> failed;
 };
 
 Expected<tune::BenchOptions> read_bench_options(const Options& options,
@@ -57,34 +61,58 @@ Expected<tune::BenchOptions> read_bench_options(const Options& options,
   return bench;
 }
 
-Expected<Choice> choose_given(const std::string& text, const Request& request,
+// A config and where it comes from.
+using Chosen = std::pair<Config, std::string>;
+
+Expected<Chosen> choose_given(const std::string& text, const Problem& problem,
                               const DeviceSpec& device, const lookup::Bounds& bounds) {
+  const auto config = choose_for("--config", text, problem, device, bounds);
+  if (!config) return tl::unexpected(config.error());
+  return Chosen{*config, "given"};
+}
+
+Expected<Chosen> choose_known(const lookup::Sources& sources, const Problem& problem,
+                              const DeviceSpec& device, const lookup::Bounds& bounds) {
+  const auto best = lookup::answer(problem, device, sources, bounds);
+  if (!best) return tl::unexpected(best.error());
+  const auto config = parse_config(best->config, *find_family(problem.family));
+  if (!config) return tl::unexpected(config.error());
+  return Chosen{*config, to_string(best->match)};
+}
+
+Choice choose(const std::string& text, const lookup::Sources& sources,
+              const std::vector<Problem>& problems, const DeviceSpec& device,
+              const lookup::Bounds& bounds) {
   Choice choice;
-  for (const Problem& problem : request.problems) {
-    const auto config = choose_for("--config", text, problem, device, bounds);
-    if (!config) return tl::unexpected(config.error());
-    choice.items.push_back({problem, *config});
-    choice.matches.emplace_back("given");
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    auto chosen = text.empty() ? choose_known(sources, problems[i], device, bounds)
+                               : choose_given(text, problems[i], device, bounds);
+    if (!chosen) {
+      choice.failed.emplace_back(i, std::move(chosen.error()));
+      continue;
+    }
+    choice.items.push_back({problems[i], std::move(chosen->first)});
+    choice.matches.push_back(std::move(chosen->second));
   }
   return choice;
 }
 
-Expected<Choice> choose_known(const lookup::Sources& sources, const Request& request,
-                              const DeviceSpec& device, const lookup::Bounds& bounds) {
-  Choice choice;
-  for (const Problem& problem : request.problems) {
-    const auto best = lookup::answer(problem, device, sources, bounds);
-    if (!best) return tl::unexpected(best.error());
-    const auto config = parse_config(best->config, *request.family);
-    if (!config) return tl::unexpected(config.error());
-    choice.items.push_back({problem, *config});
-    choice.matches.emplace_back(to_string(best->match));
+// The rows of the problems without a config, each where it was asked for; what is not the first
+// error is warned of.
+void add_failed(const Choice& choice, const std::vector<Problem>& problems, Output& output,
+                std::vector<io::BenchRowJson>& rows) {
+  for (const auto& [place, error] : choice.failed) {
+    io::BenchRowJson row;
+    row.problem = problems[place];
+    row.error = error.message;
+    const auto at = static_cast<std::ptrdiff_t>(std::min(place, rows.size()));
+    rows.insert(rows.begin() + at, std::move(row));
+    if (&error != &choice.failed.front().second) output.warn(error.message);
   }
-  return choice;
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options, Ladder::taken);
+  const auto request = read_request(options, output, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   const auto baseline = read_bench_baseline(options, *request->family);
   if (!baseline) return tl::unexpected(baseline.error());
@@ -111,12 +139,9 @@ Expected<int> run(const Options& options, Output& output) {
   cache::Store* store = *opened ? &**opened : nullptr;
   lookup::Sources sources{store, io::tuned_entries()};
   sources.left_out = options.left_out;
-  auto choice = options.config.empty()
-                    ? choose_known(sources, *request, device->spec, bounds)
-                    : choose_given(options.config, *request, device->spec, bounds);
-  if (!choice) return tl::unexpected(choice.error());
+  Choice choice = choose(options.config, sources, request->problems, device->spec, bounds);
   const auto added =
-      add_baselines(*baseline, *request->family, device->spec, bounds, output, choice->items);
+      add_baselines(*baseline, *request->family, device->spec, bounds, output, choice.items);
   if (!added) return tl::unexpected(added.error());
 
   const Interrupt interrupt;
@@ -127,18 +152,20 @@ Expected<int> run(const Options& options, Output& output) {
                          std::nullopt,
                          capped_sms(bench_options->limits, device->spec)};
   const auto rows = tune::bench(
-      choice->items, device->spec, *device->index, *bench_options, store,
+      choice.items, device->spec, *device->index, *bench_options, store,
       [&](const tune::BenchRow& row) {
-        document.rows.push_back(bench_row(row, choice->matches[document.rows.size()]));
-        line.draw(fmt::format("timed {}/{}", document.rows.size(), choice->items.size()));
+        document.rows.push_back(bench_row(row, choice.matches[document.rows.size()]));
+        line.draw(fmt::format("timed {}/{}", document.rows.size(), choice.items.size()));
       },
       interrupt.flag());
   line.clear();
 
+  add_failed(choice, request->problems, output, document.rows);
   summarise(document);
   if (!document.rows.empty()) output.result(bench_text(document));
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   if (!rows) return tl::unexpected(rows.error());
+  if (!choice.failed.empty()) return tl::unexpected(choice.failed.front().second);
   for (const io::BenchRowJson& row : document.rows) {
     if (!row.error.empty()) return kExitFailed;
   }

@@ -48,7 +48,7 @@ Table table_of(const io::BenchJson& document, bool baseline) {
       cells.push_back(speedup_text(row));
     }
     cells.push_back(row.match);
-    cells.push_back(row.error.empty() ? row.config : row.config + "  " + row.error);
+    cells.push_back(row.config + (row.config.empty() || row.error.empty() ? "" : "  ") + row.error);
     table.add(std::move(cells));
   }
   return table;

@@ -32,6 +32,14 @@ std::string match_text(const BestConfig& best) {
   return "default: the performance model's choice, never measured";
 }
 
+// Whose time is known: that of what the config was tuned for.
+std::string time_text(const BestConfig& best, bool capped) {
+  std::string text = microseconds(best.median_us) + " when tuned";
+  if (best.match == Match::nearest_problem) text += " for that problem";
+  if (best.match == Match::other_device) text += " there";
+  return text + (capped ? ", with all SMs; not measured with --max-sms" : "");
+}
+
 // `capped`: --max-sms leaves the config fewer SMs than its time was measured with: winners are
 // those of whole GPUs.
 io::BestRowJson row_of(const BestConfig& best, bool capped) {
@@ -41,7 +49,8 @@ io::BestRowJson row_of(const BestConfig& best, bool capped) {
   return row;
 }
 
-void print(const BestConfig& best, bool capped, Output& output) {
+// `caps`: caps_text().
+void print(const BestConfig& best, bool capped, const std::string& caps, Output& output) {
   if (output.quiet()) {
     output.result(best.config + "\n");
     return;
@@ -49,15 +58,13 @@ void print(const BestConfig& best, bool capped, Output& output) {
   Table table({{"", Table::Align::left}, {"", Table::Align::left}});
   table.add({"config", best.config});
   table.add({"match", match_text(best)});
-  if (best.median_us > 0) {
-    table.add({"measured", microseconds(best.median_us) + " when tuned" +
-                               (capped ? ", with all SMs; not measured with --max-sms" : "")});
-  }
-  output.result(fmt::format("{} on {}\n{}", titled(best.problem), best.device, table.str()));
+  if (best.median_us > 0) table.add({"measured", time_text(best, capped)});
+  output.result(
+      fmt::format("{} on {}{}\n{}", titled(best.problem), best.device, caps, table.str()));
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options);
+  const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
@@ -67,6 +74,8 @@ Expected<int> run(const Options& options, Output& output) {
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
   const bool capped = capped_sms(*limits, device->spec) > 0;
+  const std::string caps = caps_text(*limits, device->spec);
+  io::BestJson document{device->spec.name, std::nullopt, {}, caps_json(*limits, device->spec)};
   const lookup::Bounds bounds{&*space, *std::move(limits)};
 
   const auto store = open_store(options, cache::Access::read_only, output);
@@ -74,14 +83,13 @@ Expected<int> run(const Options& options, Output& output) {
   lookup::Sources sources{*store ? &**store : nullptr, io::tuned_entries()};
   sources.left_out = options.left_out;
 
-  io::BestJson document{device->spec.name, std::nullopt, {}};
   if (!request->suite.empty()) document.suite = request->suite;
   std::optional<Error> first;
   for (const Problem& problem : request->problems) {
     const auto best = lookup::answer(problem, device->spec, sources, bounds);
     if (best) {
       document.rows.push_back(row_of(*best, capped));
-      print(*best, capped, output);
+      print(*best, capped, caps, output);
       continue;
     }
     io::BestRowJson& row = document.rows.emplace_back();

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "autotune/cli/command.h"
 #include "autotune/cli/device_choice.h"
@@ -13,7 +14,9 @@
 #include "autotune/cli/request.h"
 #include "autotune/cli/target_file.h"
 #include "autotune/cli/text.h"
+#include "autotune/io/builtin.h"
 #include "autotune/io/json.h"
+#include "autotune/lookup/answer.h"
 #include "autotune/lookup/bundle_maker.h"
 #include "kernels/problem.h"
 
@@ -34,14 +37,37 @@ void print_rows(const lookup::MadeBundle& made, Output& output) {
   output.text(table.str());
 }
 
-io::BundleJson document_of(const lookup::MadeBundle& made, const std::string& file,
-                           std::int64_t bytes) {
+// A problem that nothing fits, and why.
+using Unfit = std::pair<Problem, Error>;
+
+// Takes those that nothing fits out of `problems` and tells of each.
+std::vector<Unfit> take_unfit(std::vector<Problem>& problems, const DeviceSpec& device,
+                              const cache::Store* store, Output& output) {
+  const lookup::Sources sources{store, io::tuned_entries()};
+  std::vector<Unfit> unfit;
+  std::erase_if(problems, [&](const Problem& problem) {
+    const auto best = lookup::answer(problem, device, sources);
+    if (best) return false;
+    if (!unfit.empty()) output.warn(best.error().message);
+    unfit.emplace_back(problem, best.error());
+    return true;
+  });
+  return unfit;
+}
+
+io::BundleJson document_of(const lookup::MadeBundle& made, const std::vector<Unfit>& unfit,
+                           const std::string& file, std::int64_t bytes) {
   const cache::BundleInfo& info = made.bundle.info();
   io::BundleJson document{file, info.device, info.arch, bytes, {}};
   for (const lookup::BundleRow& row : made.rows) {
     document.rows.push_back({row.best.problem, row.best.config,
                              std::string(to_string(row.best.match)), row.best.from_problem,
                              row.compiler, row.compiled});
+  }
+  for (const auto& [problem, error] : unfit) {
+    io::BundleRowJson& row = document.rows.emplace_back();
+    row.problem = problem;
+    row.error = error.message;
   }
   return document;
 }
@@ -67,7 +93,7 @@ Expected<int> run(const Options& options, Output& output) {
   if (options.bundle.empty()) {
     return fail(ErrorCode::bad_input, "bundle: --output is missing: give the file to write");
   }
-  const auto request = read_request(options, Ladder::taken);
+  auto request = read_request(options, output, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
@@ -76,10 +102,13 @@ Expected<int> run(const Options& options, Output& output) {
   if (!store) return tl::unexpected(store.error());
 
   const DeviceSpec& spec = device->spec;
+  const cache::Store* known = *store ? &**store : nullptr;
+  const std::vector<Unfit> unfit = take_unfit(request->problems, spec, known, output);
+  if (request->problems.empty()) return tl::unexpected(unfit.front().second);
   const cache::BundleInfo info{spec.name,      fingerprint(spec), spec.limits.arch,
                                request->suite, AUTOTUNE_VERSION,  std::time(nullptr)};
-  const auto made = lookup::make_bundle(
-      info, request->problems, spec, *store ? &**store : nullptr, [&](const BestConfig& best) {
+  const auto made =
+      lookup::make_bundle(info, request->problems, spec, known, [&](const BestConfig& best) {
         output.text(fmt::format("compiling {} for {}\n", best.config, spec.limits.arch));
       });
   if (!made) return tl::unexpected(made.error());
@@ -93,9 +122,10 @@ Expected<int> run(const Options& options, Output& output) {
   output.result(fmt::format("{}: {} for {} ({}), {} bytes\n", options.bundle,
                             counted(static_cast<std::int64_t>(made->rows.size()), "problem"),
                             spec.name, spec.limits.arch, grouped(bytes)));
-  if (const auto done = output.json(document_of(*made, options.bundle, bytes)); !done) {
+  if (const auto done = output.json(document_of(*made, unfit, options.bundle, bytes)); !done) {
     return tl::unexpected(done.error());
   }
+  if (!unfit.empty()) return tl::unexpected(unfit.front().second);
   return kExitDone;
 }
 

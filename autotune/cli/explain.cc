@@ -46,8 +46,8 @@ Expected<Explained> explain_one(const std::string& text, const Problem& problem,
                             device.name, refusal));
   }
   const Explanation e = explain(*config, problem, device, limits, found);
-  output.text(
-      fmt::format("{}\non {} for {}\n", to_string(e.config), e.device.name, titled(problem)));
+  output.text(fmt::format("{}\non {}{} for {}\n", to_string(e.config), e.device.name,
+                          caps_text(limits, device), titled(problem)));
   output.text(parameters_text(e.config));
   output.text(resources_text(e));
   output.text("\n");
@@ -70,7 +70,7 @@ std::vector<std::string> parts_of(const std::string& config, std::size_t stages)
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options);
+  const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
@@ -88,6 +88,11 @@ Expected<int> run(const Options& options, Output& output) {
   if (!options.config.empty() && std::find(parts.begin(), parts.end(), "") != parts.end()) {
     return fail(ErrorCode::bad_input,
                 fmt::format("--config: '{}' leaves one of its configs empty", options.config));
+  }
+
+  if (parts.size() < stage_count(problem)) {
+    output.warn(fmt::format("--config is of the first kernel alone; '{} + CONFIG' explains {} too",
+                            options.config, titled(stage_of(problem, parts.size()))));
   }
 
   io::ExplainStagesJson document;

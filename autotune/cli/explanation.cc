@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "autotune/cli/plan_text.h"
+#include "autotune/cli/request.h"
 #include "kernels/problem.h"
 #include "search/check.h"
 #include "search/occupancy.h"
@@ -73,6 +74,7 @@ Explanation explain(const Config& config, const Problem& problem, const DeviceSp
 io::ExplainJson json_of(const Explanation& e) {
   io::ExplainJson json;
   json.device = e.device.name;
+  json.caps = caps_json(e.limits, e.device);
   json.problem = e.problem;
   json.config = to_string(e.config);
   json.fits = e.fits();

@@ -42,9 +42,11 @@ const TextOption kTextOptions[] = {
     {kProblem, kGroupProblem, "--intermediate", "N", &Options::intermediate,
      "Of geglu_mlp: columns of the gate and up weights"},
     {kProblem, kGroupProblem, "--dtype", "TYPE", &Options::dtype,
-     "Element type: bf16 (default), fp16, tf32, fp32"},
+     "Element type: bf16 (default), fp16, tf32, fp32. Of a suite, a problem's own is kept, and "
+     "told"},
     {kProblem, kGroupProblem, "--layout", "AB", &Options::layout,
-     "tn (default), tt, nn, nt: how A and B lie in memory; tn is a Linear layer, tt is x @ w"},
+     "tn (default), tt, nn, nt: how A and B lie in memory; tn is a Linear layer, tt is x @ w. Of a "
+     "suite, a problem's own is kept, and told"},
     {kProblem, kGroupProblem, "--out-dtype", "TYPE", &Options::out_dtype,
      "Type of C: bf16, fp16, fp32 (default: as --dtype, fp32 for tf32)"},
     {kProblem, kGroupProblem, "--alpha", "X", &Options::alpha,
@@ -59,8 +61,8 @@ const TextOption kTextOptions[] = {
     {kProblem, kGroupProblem, "--mode", "MODE", &Options::mode,
      "cold (default): the L2 holds no operand; hot: called in a loop"},
     {kConfig, kGroupSearch, "--config", "CONFIG", &Options::config,
-     "One config, e.g. mma:block_m=128,block_n=256, of geglu_mlp two: 'wgmma + mma'; omitted "
-     "parameters take the default's values"},
+     "One config, e.g. mma:block_m=128,block_n=256, of geglu_mlp two: 'wgmma + mma' (explain: or "
+     "the first alone); omitted parameters take the default's values"},
 
     {kDevice, kGroupDevice, "--device", "NAME|SLUG|INDEX|auto", &Options::device,
      "GPU: 'NVIDIA H200', nvidia-h200, 0, or auto (default: the first one here; replay: that of "
@@ -80,7 +82,8 @@ const TextOption kTextOptions[] = {
      "Compile N sampled rejects too and look for false passes and false rejects"},
     {kTune, kGroupRun, "--budget", "SECONDS", &Options::budget, "Stop after so long per problem"},
     {kTune, kGroupRun, "--trials", "N", &Options::trials,
-     "Stop after N configs per problem, of geglu_mlp per kernel"},
+     "Stop after N configs per problem, of geglu_mlp per kernel; a winner that is already known is "
+     "measured beside them"},
     {kTune, kGroupRun, "--patience", "N", &Options::patience,
      "Stop after N configs in a row that gain less than 1 % (default: the strategy's own)"},
     {kTune, kGroupRun, "--strategy", "NAME", &Options::strategy,
@@ -215,7 +218,9 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
     CLI::Option* option =
         command.add_option(entry.flag, options.*entry.member, wrapped(entry.help));
     option->type_name(entry.value)->group(entry.group)->check(check_given);
-    if (entry.flag[0] == '-') option->allow_extra_args(false);
+    // Given again for more: help shows one value.
+    if (entry.flag[0] == '-')
+      option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   for (const FlagOption& entry : kFlagOptions) {
     if ((entry.set & sets) == 0) continue;
@@ -223,8 +228,9 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
   }
   if ((sets & kOutput) != 0) {
     command
-        .add_flag("-v,--verbose", options.verbose,
-                  wrapped("Say more: every config as it is tried, every problem's whole plan"))
+        .add_flag(
+            "-v,--verbose", options.verbose,
+            wrapped("Say more: every config as tune and sweep try it, every problem's whole plan"))
         ->group(kGroupOutput);
   }
 }

@@ -20,8 +20,11 @@
 namespace autotune::cli {
 namespace {
 
-void print_whole(const search::Plan& plan, const DeviceSpec& device, Output& output) {
-  output.text(fmt::format("{} on {}\n\n{}", titled(plan.problem), device.name, funnel_text(plan)));
+// `caps`: caps_text().
+void print_whole(const search::Plan& plan, const DeviceSpec& device, const std::string& caps,
+                 Output& output) {
+  output.text(
+      fmt::format("{} on {}{}\n\n{}", titled(plan.problem), device.name, caps, funnel_text(plan)));
   if (plan.survivors.empty()) return;
   output.text(
       fmt::format("\nDefault config, {}\n\nBest as predicted, each compiled code in its best order "
@@ -61,7 +64,7 @@ std::vector<Problem> stages_of(const std::vector<Problem>& problems) {
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options);
+  const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto wanted = read_audit(options);
   if (!wanted) return tl::unexpected(wanted.error());
@@ -78,7 +81,8 @@ Expected<int> run(const Options& options, Output& output) {
 
   const bool suite = !request->suite.empty();
   const bool whole = !suite || output.verbose();
-  io::PlanJson document{device->spec.name, std::nullopt, {}};
+  const std::string caps = caps_text(*limits, device->spec);
+  io::PlanJson document{device->spec.name, std::nullopt, {}, caps_json(*limits, device->spec)};
   const std::size_t stages = stage_count(request->problems.front());
   const bool rows = suite || stages > 1;
   if (rows) document.suite = request->suite;
@@ -95,22 +99,24 @@ Expected<int> run(const Options& options, Output& output) {
       io::PlanRowJson& row = document.rows.emplace_back(plan_row(counted, device->spec));
       row.problem = problem;
       row.error = plan.error().message;
-      if (whole && counted.generated > 0) print_whole(counted, device->spec, output);
+      if (whole && counted.generated > 0) print_whole(counted, device->spec, caps, output);
       table.add_failure(problem, counted);
       if (!first) first = plan.error();
       continue;
     }
     document.rows.push_back(plan_row(*plan, device->spec));
     table.add(*plan);
-    if (whole) print_whole(*plan, device->spec, output);
+    if (whole) print_whole(*plan, device->spec, caps, output);
     if (output.quiet()) {
       output.result(stage_label(problem, stages) + document.rows.back().default_config + "\n");
     }
     const auto audited = auditor->audit(*plan, own, interrupt.flag(), document.rows.back());
     if (!audited) return tl::unexpected(audited.error());
   }
-  if (!whole)
-    output.text(fmt::format("{} on {}\n{}", request->suite, device->spec.name, table.str()));
+  if (!whole) {
+    output.text(
+        fmt::format("{} on {}{}\n{}", request->suite, device->spec.name, caps, table.str()));
+  }
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   if (!auditor->clean()) return kExitFailed;
   if (first) return tl::unexpected(*std::move(first));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ namespace {
 
 constexpr std::uint64_t kMost = 1'000'000;
 constexpr std::size_t kStops[] = {8, 16, 24, 48};  // configs at which the table looks
+constexpr std::size_t kNearAfter = 24;             // and at which it counts the problems
 
 struct Wanted {
   std::vector<std::string> strategies;
@@ -37,10 +39,13 @@ Expected<void> read_seeds(const std::string& text, Wanted& wanted) {
   const std::size_t dots = text.find("..");
   const auto first = read_count("--seeds", text.substr(0, dots), 0, kMost);
   if (!first) return tl::unexpected(first.error());
-  const auto last = dots == std::string::npos
-                        ? first
-                        : read_count("--seeds", text.substr(dots + 2), *first, kMost);
+  const auto last =
+      dots == std::string::npos ? first : read_count("--seeds", text.substr(dots + 2), 0, kMost);
   if (!last) return tl::unexpected(last.error());
+  if (*first > *last) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("--seeds: {} is an empty range; the smaller number comes first", text));
+  }
   wanted.first_seed = *first;
   wanted.last_seed = *last;
   return {};
@@ -91,10 +96,16 @@ Expected<search::Recording> recording_of(const io::Sweep& sweep, const DeviceSpe
 
 // The device of a sweep; with --fit-others, its model fitted to what the other sweeps measured.
 Expected<DeviceSpec> device_of(const Options& options, const std::vector<io::Sweep>& sweeps,
-                               std::size_t index) {
+                               const std::vector<std::filesystem::path>& files, std::size_t index) {
   Options of_sweep = options;
-  if (options.device.empty() && options.gpu_spec.empty()) of_sweep.device = sweeps[index].device;
+  const bool of_file = options.device.empty() && options.gpu_spec.empty();
+  if (of_file) of_sweep.device = sweeps[index].device;
   auto device = choose_device(of_sweep, Need::description);
+  if (!device && of_file) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: unknown GPU '{}'; --gpu-spec FILE describes one",
+                            files[index].string(), sweeps[index].device));
+  }
   if (!device) return tl::unexpected(device.error());
   if (device->spec.name != sweeps[index].device) {
     return fail(
@@ -166,10 +177,17 @@ std::string count_or_never(std::int64_t configs) {
   return configs > 0 ? std::to_string(configs) : "-";
 }
 
-// Percent behind the best of the data: of the default config, then after some configs, of the
-// median seed and (in brackets) the worst.
+// What the median and (in brackets) the worst seed lack after so many configs; nothing is known
+// beyond the `most` that were replayed.
+std::string after(std::size_t configs, std::size_t most, const search::Curve& median,
+                  const search::Curve& worst) {
+  if (configs > most) return "-";
+  return fmt::format("{} ({})", behind(at(median, configs)), behind(at(worst, configs)));
+}
+
+// Percent behind the best of the data: of the default config, then after some configs.
 std::string table_text(const std::vector<io::ReplayRowJson>& rows,
-                       const std::vector<NamedCurves>& all) {
+                       const std::vector<NamedCurves>& all, std::size_t most) {
   std::vector<Table::Column> columns = {{"problem", Table::Align::left},
                                         {"strategy", Table::Align::left},
                                         {"configs"},
@@ -183,8 +201,7 @@ std::string table_text(const std::vector<io::ReplayRowJson>& rows,
                                       microseconds(row.best_us),
                                       row.default_ratio > 0 ? behind(row.default_ratio) : "failed"};
     for (const std::size_t stop : kStops) {
-      cells.push_back(
-          fmt::format("{} ({})", behind(at(row.median, stop)), behind(at(row.worst, stop))));
+      cells.push_back(after(stop, most, row.median, row.worst));
     }
     cells.push_back(count_or_never(row.within_1));
     cells.push_back(count_or_never(row.within_3));
@@ -203,16 +220,15 @@ std::string table_text(const std::vector<io::ReplayRowJson>& rows,
         ++defaults;
       }
       ++count;
-      good += at(row.median, 24) <= 1.01 ? 1 : 0;
+      good += at(row.median, kNearAfter) <= 1.01 ? 1 : 0;
     }
     std::vector<std::string> cells = {fmt::format("{} problems, geometric mean", count), each.name,
                                       "", "",
                                       defaults > 0 ? behind(std::exp(logs / defaults)) : "failed"};
     for (const std::size_t stop : kStops) {
-      cells.push_back(
-          fmt::format("{} ({})", behind(at(each.middle, stop)), behind(at(each.worst, stop))));
+      cells.push_back(after(stop, most, each.middle, each.worst));
     }
-    cells.push_back(fmt::format("{}/{}", good, count));
+    cells.push_back(most < kNearAfter ? "-" : fmt::format("{}/{}", good, count));
     cells.insert(cells.end(), {"", ""});
     table.add(std::move(cells));
   }
@@ -229,13 +245,15 @@ Expected<int> run(const Options& options, Output& output) {
       return tl::unexpected(may.error());
     }
   }
+  const auto files = io::sweep_files(options.data);
+  if (!files) return tl::unexpected(files.error());
   const auto sweeps = io::load_sweeps(options.data);
   if (!sweeps) return tl::unexpected(sweeps.error());
 
   io::ReplayJson document;
   for (std::size_t i = 0; i < sweeps->size(); ++i) {
     const io::Sweep& sweep = (*sweeps)[i];
-    const auto device = device_of(options, *sweeps, i);
+    const auto device = device_of(options, *sweeps, *files, i);
     if (!device) return tl::unexpected(device.error());
     const auto recording = recording_of(sweep, *device);
     if (!recording) return tl::unexpected(recording.error());
@@ -259,7 +277,7 @@ Expected<int> run(const Options& options, Output& output) {
   for (const std::string& strategy : wanted->strategies) {
     all.push_back(over_problems(strategy, document.rows));
   }
-  output.result(table_text(document.rows, all));
+  output.result(table_text(document.rows, all, wanted->most));
   if (!options.svg.empty()) {
     const auto drawn = write_over(
         "--svg", options.svg,

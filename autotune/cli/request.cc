@@ -6,8 +6,10 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
+#include "autotune/cli/text.h"
 #include "autotune/io/builtin.h"
 #include "autotune/io/load.h"
 #include "autotune/lookup/ladder.h"
@@ -226,7 +228,21 @@ Expected<void> refuse_beside_suite(const Options& options) {
   return {};
 }
 
-Expected<Request> read_suite(const Options& options) {
+// What a problem says of itself is stronger than an option for the whole suite.
+template <class T>
+void warn_of_kept(T Problem::*member, const std::optional<T>& wanted, const char* name,
+                  const io::Suite& suite, Output& output) {
+  if (!wanted) return;
+  const auto kept =
+      std::count_if(suite.entries.begin(), suite.entries.end(),
+                    [&](const io::SuiteEntry& entry) { return entry.problem.*member != *wanted; });
+  if (kept == 0) return;
+  output.warn(fmt::format("--{0}: {1} of {2} {3} own {0}", name, kept,
+                          counted(static_cast<std::int64_t>(suite.entries.size()), "problem"),
+                          kept == 1 ? "keeps its" : "keep their"));
+}
+
+Expected<Request> read_suite(const Options& options, Output& output) {
   if (const auto sound = refuse_beside_suite(options); !sound) {
     return tl::unexpected(sound.error());
   }
@@ -253,6 +269,8 @@ Expected<Request> read_suite(const Options& options) {
   Request request{*family, {}, suite->name};
   const auto mode = read_mode(options.mode);
   if (!mode) return tl::unexpected(mode.error());
+  warn_of_kept(&Problem::dtype, overrides.dtype, "dtype", *suite, output);
+  warn_of_kept(&Problem::layout, overrides.layout, "layout", *suite, output);
   for (const io::SuiteEntry& entry : suite->entries) {
     request.problems.push_back(entry.problem);
     if (!options.mode.empty()) request.problems.back().mode = *mode;
@@ -262,8 +280,8 @@ Expected<Request> read_suite(const Options& options) {
 
 }  // namespace
 
-Expected<Request> read_request(const Options& options, Ladder ladder) {
-  if (!options.suite.empty()) return read_suite(options);
+Expected<Request> read_request(const Options& options, Output& output, Ladder ladder) {
+  if (!options.suite.empty()) return read_suite(options, output);
   if (options.family.empty()) {
     return bad(fmt::format("name a kernel family ({}) or --suite NAME|FILE", known_families()));
   }
@@ -288,6 +306,19 @@ Expected<Request> read_request(const Options& options, Ladder ladder) {
 
 int capped_sms(const search::Limits& limits, const DeviceSpec& device) {
   return limits.max_sms < device.sm_count ? limits.max_sms : 0;
+}
+
+io::CapsJson caps_json(const search::Limits& limits, const DeviceSpec& device) {
+  return {capped_sms(limits, device), limits.max_smem};
+}
+
+std::string caps_text(const search::Limits& limits, const DeviceSpec& device) {
+  std::vector<std::string> caps;
+  if (const int sms = capped_sms(limits, device); sms > 0) caps.push_back(counted(sms, "SM"));
+  if (limits.max_smem > 0) {
+    caps.push_back(grouped(limits.max_smem) + " bytes of shared memory per block");
+  }
+  return caps.empty() ? "" : fmt::format(" with at most {}", fmt::join(caps, " and "));
 }
 
 Expected<search::Limits> read_limits(const Options& options, const Family& family) {

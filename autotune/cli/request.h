@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "autotune/cli/options.h"
+#include "autotune/cli/output.h"
+#include "autotune/io/json.h"
 #include "autotune/types.h"
 #include "kernels/kernel.h"
 #include "search/check.h"
@@ -25,14 +27,21 @@ struct Request {
 // lookup::ladder().
 enum class Ladder : std::uint8_t { refused, taken };
 
-// FAMILY with its dimensions, or --suite.
-Expected<Request> read_request(const Options& options, Ladder ladder = Ladder::refused);
+// FAMILY with its dimensions, or --suite. Warns where problems of a suite keep their own dtype or
+// layout beside --dtype or --layout.
+Expected<Request> read_request(const Options& options, Output& output,
+                               Ladder ladder = Ladder::refused);
 
 // --max-smem, --exclude, --keep-slow, --max-sms.
 Expected<search::Limits> read_limits(const Options& options, const Family& family);
 
 // The cap of --max-sms where it leaves out some of the device's; else 0.
 int capped_sms(const search::Limits& limits, const DeviceSpec& device);
+
+// Both caps as JSON, and as text behind a GPU's name: " with at most 8 SMs and 32,768 bytes of
+// shared memory per block"; nothing without any.
+io::CapsJson caps_json(const search::Limits& limits, const DeviceSpec& device);
+std::string caps_text(const search::Limits& limits, const DeviceSpec& device);
 
 // --space, else the family's built-in space.
 Expected<search::Space> read_space(const Options& options, const Family& family);

@@ -156,6 +156,13 @@ std::string row_text(const io::SweepRowJson& row) {
                      duration(row.seconds), row.complete ? "" : ", not complete", row.best);
 }
 
+// "mma:block_m=128,... ok 1.037 of the reference".
+std::string trial_text(const io::SweepRow& row) {
+  std::string text = fmt::format("{} {}", to_string(row.config), to_string(row.outcome));
+  if (row.outcome == Outcome::ok) text += fmt::format(" {:.3f} of the reference", row.ratio);
+  return text;
+}
+
 struct Sweeping {
   tune::Sweeper sweeper;
   const Wanted& wanted;
@@ -176,6 +183,10 @@ Expected<io::SweepRowJson> sweep_one(Sweeping& all, const Problem& problem,
   const auto complete = all.sweeper.sweep(
       problem, *before, all.store, deadline, all.stop,
       [&](const io::Sweep& sweep, const io::SweepRow* row, const tune::SweepProgress& progress) {
+        if (row != nullptr && all.output.verbose()) {
+          line.clear();
+          all.output.info(trial_text(*row));
+        }
         line.draw(fmt::format("{}  {}/{} configs  {} failed  best {:.3f} of the reference",
                               titled(problem), progress.done, progress.total, progress.failed,
                               progress.best));
@@ -198,7 +209,7 @@ Expected<io::SweepRowJson> sweep_one(Sweeping& all, const Problem& problem,
 
 Expected<int> run(const Options& options, Output& output) {
   const Clock::time_point start = Clock::now();
-  const auto request = read_request(options);
+  const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto wanted = read_wanted(options, *request->family);
   if (!wanted) return tl::unexpected(wanted.error());
@@ -209,8 +220,8 @@ Expected<int> run(const Options& options, Output& output) {
   std::error_code error;
   std::filesystem::create_directories(wanted->folder, error);
   if (error) {
-    return fail(ErrorCode::io_failed,
-                fmt::format("{}: {}", wanted->folder.string(), error.message()));
+    return fail(ErrorCode::bad_input,
+                fmt::format("--output: {}: {}", wanted->folder.string(), error.message()));
   }
 
   const Interrupt interrupt;

@@ -175,7 +175,7 @@ io::TuneRowJson tune_one(Session& session, const Problem& problem, std::optional
 }
 
 Expected<int> run(const Options& options, Output& output) {
-  const auto request = read_request(options, Ladder::taken);
+  const auto request = read_request(options, output, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
   const auto tune_options = read_tune_options(options, *request->family);
   if (!tune_options) return tl::unexpected(tune_options.error());

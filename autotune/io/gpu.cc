@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "autotune/io/device_fields.h"
@@ -184,6 +185,10 @@ Expected<DeviceSpec> parse_gpu(std::string_view text, const std::string& origin,
   DeviceSpec device;
   std::vector<std::string> marked{"cc"};  // fields that may be marked unverified or derived
   device.name = map.text("name");
+  if (std::any_of(device.name.begin(), device.name.end(),
+                  [](unsigned char c) { return std::iscntrl(c) != 0; })) {
+    map.reject(map.find("name")->line, "name: holds a line break or another control character");
+  }
   device.slug = slug_of(device.name);
   const int cc = read_cc(map);
   visit_counts(device, [&](std::string_view name, auto& member) {

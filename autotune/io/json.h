@@ -1,6 +1,7 @@
 // The JSON documents that commands write with --json, as functions from plain structs to text.
-// Every document starts with "schema": 1. Keys are stable: each is always there, null where its
-// value is not known or was not asked for; NaN and infinity become null too. A `device` is the
+// Every document starts with "schema": 1. Keys are stable, and each is always there: the members
+// below, but where a comment says otherwise. A value that is not known or was not asked for is null
+// where a comment says so, or an std::optional; NaN and infinity become null too. A `device` is the
 // GPU's name, a `config` the canonical string, a `problem` an object with every field of
 // autotune::Problem (leading dimensions filled in; `activation` only where there is one). The text
 // ends with a newline.
@@ -19,10 +20,17 @@ namespace autotune::io {
 
 inline constexpr int kJsonSchema = 1;
 
+// What a user's caps leave of the GPU, as keys beside `device`.
+struct CapsJson {
+  std::int64_t max_sms = 0;   // of --max-sms; 0, all: null
+  std::int64_t max_smem = 0;  // of --max-smem, in bytes; 0: null
+};
+
 using Counts = std::map<std::string, std::int64_t>;
 
 // --- plan ---
 
+// What follows predicted_us is in an object `resources`.
 struct RankedJson {
   std::string config;
   double predicted_us = 0;
@@ -62,6 +70,7 @@ struct PlanJson {
   std::string device;
   std::optional<std::string> suite;  // its name; set: rows. Empty: null, the rows are stages
   std::vector<PlanRowJson> rows;     // exactly one without a suite
+  CapsJson caps;
 };
 std::string to_json(const PlanJson& document);
 
@@ -85,8 +94,11 @@ struct VerdictJson {
   std::string text;  // the sentence that a person sees
 };
 
+// smem_bytes to workspace_bytes are in an object `resources`; the three lists of terms in one
+// called `terms`, as `smem`, `threads` and `registers`.
 struct ExplainJson {
   std::string device;
+  CapsJson caps;
   Problem problem;
   std::string config;
   bool fits = false;
@@ -135,9 +147,9 @@ struct TuneRowJson {
   Counts trials;         // outcome -> count
   std::vector<FailureJson> failures;
   double seconds = 0;
-  std::string match;      // "exact"; empty: null
-  double default_us = 0;  // the default config in the same run; 0: null
-  double lead_percent = 0;
+  std::string match;        // "exact"; empty: null
+  double default_us = 0;    // the default config in the same run; 0: null
+  double lead_percent = 0;  // 0, with `tie` false: also where there is no second
   bool tie = false;
   bool crowned = false;
   bool cancelled = false;
@@ -162,9 +174,9 @@ struct BaselineJson {
 };
 
 struct BenchRowJson {
-  Problem problem;  // its family is the row's `family`
-  std::string config;
-  std::string match;            // where the config comes from: "exact", ..., "given"
+  Problem problem;              // its family is the row's `family`
+  std::string config;           // empty where nothing fits: null
+  std::string match;            // where the config comes from: "exact", ..., "given"; empty: null
   double median_us = 0;         // 0: null
   double median_rel_error = 0;  // standard error of the median / median
   double tflops = 0;            // 0: null
@@ -173,9 +185,9 @@ struct BenchRowJson {
   double rel_error = 0;         // of the result: |out - ref|_F / |ref|_F
   std::optional<BaselineJson> baseline;
   std::optional<double> speedup;  // baseline time / ours
-  double speedup_lo = 0;          // 95 % confidence interval; written where speedup is set
-  double speedup_hi = 0;
-  std::string error;  // empty: null
+  double speedup_lo = 0;          // with speedup_hi: `speedup_ci95`, the 95 % confidence interval
+  double speedup_hi = 0;          // as [lo, hi]; null where speedup is
+  std::string error;              // empty: null
 };
 
 struct BenchJson {
@@ -234,7 +246,7 @@ struct BestRowJson {
   std::string config;
   std::string match;         // "exact", "nearest_problem", "other_device", "default"
   std::string from_problem;  // empty: null
-  double median_us = 0;      // 0, never measured: null
+  double median_us = 0;      // of from_problem, where there is one; 0, never measured: null
   double all_sms_us = 0;     // in its place where it was measured with more SMs than asked for
   std::string error;         // empty: null
 };
@@ -244,6 +256,7 @@ struct BestJson {
   std::string device;
   std::optional<std::string> suite;
   std::vector<BestRowJson> rows;
+  CapsJson caps;
 };
 std::string to_json(const BestJson& document);
 
@@ -251,11 +264,12 @@ std::string to_json(const BestJson& document);
 
 struct BundleRowJson {
   Problem problem;
-  std::string config;
-  std::string match;         // "exact", ... : what the bundle answers
+  std::string config;        // empty where nothing fits: null
+  std::string match;         // "exact", ... : what the bundle answers; empty: null
   std::string from_problem;  // empty: null
-  std::string compiler;      // "nvrtc 13.0": of the code in the bundle
+  std::string compiler;      // "nvrtc 13.0": of the code in the bundle; empty: null
   bool compiled = false;     // by this command; else the cache had it
+  std::string error;         // empty: null. Such rows are the last
 };
 
 struct BundleJson {
@@ -330,8 +344,8 @@ struct CachedWinnerJson {
   std::string config;
   double median_us = 0;
   double tflops = 0;
-  double default_us = 0;  // 0: null
-  double lead_percent = 0;
+  double default_us = 0;    // 0: null
+  double lead_percent = 0;  // 0, with `tie` false: also where not known, as of an imported winner
   bool tie = false;
   std::string compiler;
   std::string source_hash;
@@ -349,7 +363,7 @@ std::string to_json(const CacheListJson& document);
 
 struct CacheVerifyJson {
   std::string path;
-  std::vector<std::string> findings;  // empty: sound
+  std::vector<std::string> findings;  // none: a further key `sound` is true
   std::int64_t trials = 0;
   std::int64_t winners = 0;
   std::int64_t cubins = 0;

@@ -55,7 +55,7 @@ Json json_of(const VerdictJson& verdict) {
 }  // namespace
 
 std::string to_json(const PlanJson& plan) {
-  Json body = {{"device", plan.device}};
+  Json body = device_json(plan.device, plan.caps);
   if (plan.suite) {
     body["suite"] = or_null(*plan.suite);
     body["rows"] = array_of<PlanRowJson>(plan.rows, json_of);
@@ -68,32 +68,33 @@ std::string to_json(const PlanJson& plan) {
 namespace {
 
 Json body_of(const ExplainJson& explain) {
-  return Json({{"device", explain.device},
-               {"problem", problem_json(explain.problem)},
-               {"config", explain.config},
-               {"fits", explain.fits},
-               {"resources",
-                {{"smem_bytes", explain.smem_bytes},
-                 {"static_smem_bytes", explain.static_smem_bytes},
-                 {"threads", explain.threads},
-                 {"registers", explain.registers},
-                 {"register_demand", explain.register_demand},
-                 {"barriers", explain.barriers},
-                 {"cluster", explain.cluster},
-                 {"blocks_per_sm", explain.blocks_per_sm},
-                 {"grid", explain.grid},
-                 {"cooperative", explain.cooperative},
-                 {"workspace_bytes", explain.workspace_bytes}}},
-               {"terms",
-                {{"smem", array_of<TermJson>(explain.smem_terms, json_of)},
-                 {"threads", array_of<TermJson>(explain.thread_terms, json_of)},
-                 {"registers", array_of<TermJson>(explain.register_terms, json_of)}}},
-               {"verdicts", array_of<VerdictJson>(explain.verdicts, json_of)},
-               {"tried_instead", or_null(explain.tried_instead)},
-               {"predicted_us", or_null(explain.predicted_us)},
-               {"time_terms", array_of<TimeTermJson>(explain.time_terms, json_of)},
-               {"nearest", or_null(explain.nearest)},
-               {"nearest_predicted_us", or_null(explain.nearest_predicted_us)}});
+  Json body = device_json(explain.device, explain.caps);
+  body.update(Json({{"problem", problem_json(explain.problem)},
+                    {"config", explain.config},
+                    {"fits", explain.fits},
+                    {"resources",
+                     {{"smem_bytes", explain.smem_bytes},
+                      {"static_smem_bytes", explain.static_smem_bytes},
+                      {"threads", explain.threads},
+                      {"registers", explain.registers},
+                      {"register_demand", explain.register_demand},
+                      {"barriers", explain.barriers},
+                      {"cluster", explain.cluster},
+                      {"blocks_per_sm", explain.blocks_per_sm},
+                      {"grid", explain.grid},
+                      {"cooperative", explain.cooperative},
+                      {"workspace_bytes", explain.workspace_bytes}}},
+                    {"terms",
+                     {{"smem", array_of<TermJson>(explain.smem_terms, json_of)},
+                      {"threads", array_of<TermJson>(explain.thread_terms, json_of)},
+                      {"registers", array_of<TermJson>(explain.register_terms, json_of)}}},
+                    {"verdicts", array_of<VerdictJson>(explain.verdicts, json_of)},
+                    {"tried_instead", or_null(explain.tried_instead)},
+                    {"predicted_us", or_null(explain.predicted_us)},
+                    {"time_terms", array_of<TimeTermJson>(explain.time_terms, json_of)},
+                    {"nearest", or_null(explain.nearest)},
+                    {"nearest_predicted_us", or_null(explain.nearest_predicted_us)}}));
+  return body;
 }
 
 }  // namespace

@@ -93,12 +93,10 @@ Json json_of(const BestRowJson& row) {
 }
 
 Json json_of(const BundleRowJson& row) {
-  return {{"problem", problem_json(row.problem)},
-          {"config", row.config},
-          {"match", row.match},
-          {"from_problem", or_null(row.from_problem)},
-          {"compiler", row.compiler},
-          {"compiled", row.compiled}};
+  return {{"problem", problem_json(row.problem)}, {"config", or_null(row.config)},
+          {"match", or_null(row.match)},          {"from_problem", or_null(row.from_problem)},
+          {"compiler", or_null(row.compiler)},    {"compiled", row.compiled},
+          {"error", or_null(row.error)}};
 }
 
 }  // namespace
@@ -127,7 +125,7 @@ std::string to_json(const ReplayJson& replay) {
 }
 
 std::string to_json(const BestJson& best) {
-  Json body = {{"device", best.device}};
+  Json body = device_json(best.device, best.caps);
   if (best.suite) {
     body["suite"] = *best.suite;
     body["rows"] = array_of<BestRowJson>(best.rows, json_of);

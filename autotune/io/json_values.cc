@@ -32,6 +32,11 @@ Json or_null(double value) { return value == 0 ? Json() : Json(value); }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
+Json device_json(const std::string& device, const CapsJson& caps) {
+  return {
+      {"device", device}, {"max_sms", or_null(caps.max_sms)}, {"max_smem", or_null(caps.max_smem)}};
+}
+
 std::string document(const Json& body) {
   Json whole = {{"schema", kJsonSchema}};
   whole.update(body);

@@ -17,6 +17,8 @@ Json or_null(const std::string& text);  // null where empty
 Json or_null(double value);             // null where 0: not known
 Json or_null(std::int64_t value);       // likewise
 Json or_null(const std::optional<double>& value);
+// {"device": ..., "max_sms": ..., "max_smem": ...}, with which a document begins.
+Json device_json(const std::string& device, const CapsJson& caps);
 // An array of each item's json_of().
 template <class T>
 Json array_of(const std::vector<T>& items, Json (*json_of_item)(const T&)) {

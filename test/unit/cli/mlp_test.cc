@@ -41,8 +41,7 @@ json stage_json(const std::string& family, const std::string& n, const std::stri
   const Ran ran = test::run(args);
   REQUIRE(ran.code == 0);
   json row = json::parse(ran.out);
-  row.erase("schema");
-  row.erase("device");
+  for (const char* key : {"schema", "device", "max_sms", "max_smem"}) row.erase(key);
   return row;
 }
 
@@ -135,6 +134,14 @@ TEST_CASE("explain tells of the kernels whose configs it is given") {
   CHECK(large["stages"][1]["fits"] == false);
 }
 
+TEST_CASE("explain tells of the kernel whose config it was not given") {
+  CHECK(contains(mlp("explain", {"--config", "mma"}).err,
+                 "--config is of the first kernel alone; 'mma + CONFIG' explains gemm "
+                 "100x512x1524 bf16 tn too\n"));
+  CHECK(mlp("explain", {"--config", "mma + mma"}).err.empty());
+  CHECK(mlp("explain").err.empty());
+}
+
 TEST_CASE("explain -q says which of an MLP's kernels a verdict is about") {
   CHECK(mlp("explain", {"-q"}).out ==
         "geglu 100x1524x512 bf16 tn: Fits.\ngemm 100x512x1524 bf16 tn: Fits.\n");
@@ -168,7 +175,9 @@ TEST_CASE("a ladder of tokens is a problem for each rung") {
   options.tokens = "1..64";
   options.hidden = "512";
   options.intermediate = "1524";
-  const auto request = cli::read_request(options, cli::Ladder::taken);
+  std::ostringstream out;
+  cli::Output output({out, out, 0}, "", 0);
+  const auto request = cli::read_request(options, output, cli::Ladder::taken);
   REQUIRE(request);
   const auto rungs = lookup::ladder(1, 64);
   REQUIRE(request->problems.size() == rungs.size());

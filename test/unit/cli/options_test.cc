@@ -34,10 +34,18 @@ void check_refused(const std::vector<std::string>& args, const std::string& part
 }  // namespace
 
 TEST_CASE("a result that cannot be written is a failure") {
-  std::ofstream full("/dev/full");
-  std::ostringstream err;
-  CHECK(cli::run_cli({"devices"}, {full, err, 0}) == cli::kExitFailed);
-  CHECK(contains(err.str(), "could not be written to stdout"));
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"devices"},
+                                               {"--version"},
+                                               {"--help"},
+                                               {"plan", "--help"},
+                                               {"--man-page"},
+                                               {"--bash-completion"}}) {
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    INFO(args.front());
+    CHECK(cli::run_cli(args, {full, err, 0}) == cli::kExitFailed);
+    CHECK(contains(err.str(), "could not be written to stdout"));
+  }
 }
 
 TEST_CASE("dimensions are decimal numbers from 1 to 2^31-1") {
@@ -141,6 +149,27 @@ TEST_CASE("a suite and one problem's options exclude each other") {
   check_refused({"plan", "--suite", "gemm", "--beta", "1", "--device", "nvidia-h200"}, "--beta");
   check_refused({"plan", "--suite", "gemm", "--exact-fp32", "--device", "nvidia-h200"},
                 "--exact-fp32");
+}
+
+TEST_CASE("problems of a suite that keep their own dtype or layout are told") {
+  const auto best = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"best",
+                                     "--suite",
+                                     "geglu",
+                                     "--device",
+                                     "nvidia-h200",
+                                     "--cache",
+                                     "/no/such/folder/cache.db"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Ran ran = test::run(args);
+    CHECK(ran.code == 0);
+    return ran.err;
+  };
+  CHECK(contains(best({"--dtype", "fp16"}), "--dtype: 1 of 7 problems keeps its own dtype\n"));
+  CHECK(contains(best({"--layout", "nn"}), "--layout: 1 of 7 problems keeps its own layout\n"));
+  CHECK_FALSE(contains(best({"--layout", "tt"}), "own layout"));
+  CHECK_FALSE(contains(best({"--dtype", "fp32"}), "own dtype"));
+  CHECK_FALSE(contains(best({}), "own"));
 }
 
 TEST_CASE("a gated problem has an activation, and a suite gives its own") {
@@ -342,6 +371,14 @@ TEST_CASE("help and version are no errors") {
   const Ran version = test::run({"--version"});
   CHECK(version.code == 0);
   CHECK(version.out.starts_with("autotune 0."));
+}
+
+TEST_CASE("help shows one value for an option that is given again for more") {
+  CHECK(contains(test::run({"plan", "--help"}).out, "--exclude PATTERN  "));
+  const std::string calibrate = test::run({"calibrate", "--help"}).out;
+  CHECK(contains(calibrate, "--data FILE|FOLDER  "));
+  CHECK(contains(calibrate, "--exclude-problem WORDS  "));
+  CHECK(contains(test::run({"cache", "--help"}).out, "PATTERN|FILE ...  "));
 }
 
 TEST_CASE("every kind of error has its exit code") {

@@ -281,6 +281,36 @@ TEST_CASE("best tells a time that was measured with more SMs than are asked for"
   CHECK(contains(best({"--max-sms", "131"}).out, "with all SMs; not measured with --max-sms"));
 }
 
+TEST_CASE("plan, explain and best tell of the caps that they keep") {
+  for (const char* command : {"plan", "explain", "best"}) {
+    INFO(command);
+    const Ran ran = test::run(
+        square(command, "nvidia-h200", {"--max-sms", "8", "--max-smem", "32768", "--json", "-"}));
+    CHECK(contains(
+        ran.err, "on NVIDIA H200 with at most 8 SMs and 32,768 bytes of shared memory per block"));
+    const json capped = json::parse(ran.out);
+    CHECK(capped["max_sms"] == 8);
+    CHECK(capped["max_smem"] == 32768);
+    const json whole = json::parse(
+        test::run(square(command, "nvidia-h200", {"--max-sms", "132", "--json", "-"})).out);
+    CHECK(whole["max_sms"].is_null());
+    CHECK(whole["max_smem"].is_null());
+  }
+  const Ran suite =
+      test::run({"plan", "--suite", "gemm", "--device", "nvidia-h200", "--max-sms", "8"});
+  CHECK(suite.out.starts_with("gemm on NVIDIA H200 with at most 8 SMs\n"));
+}
+
+TEST_CASE("best says whose time it tells") {
+  const auto best = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = more;
+    args.insert(args.end(), {"--cache", "/no/such/folder/cache.db"});
+    return test::run(square("best", "nvidia-h200", args)).out;
+  };
+  CHECK(contains(best({}), " us when tuned\n"));
+  CHECK(contains(best({"--left-out"}), " us when tuned for that problem\n"));
+}
+
 TEST_CASE("devices lists what is known, with or without a GPU here") {
   const Ran ran = test::run({"devices", "--json", "-"});
   CHECK(ran.code == 0);

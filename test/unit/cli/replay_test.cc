@@ -23,8 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Some survivors of an m x 1024 x 1024 problem on an H200, timed as predicted, the third a failure.
-void write_sweep(const test::TempFolder& folder, std::int64_t m) {
+// Some survivors of an m x 1024 x 1024 problem on an H200, timed as predicted, the third a failure,
+// as if a GPU of that name had measured them.
+void write_sweep(const test::TempFolder& folder, std::int64_t m,
+                 const std::string& name = "NVIDIA H200") {
   io::Sweep sweep;
   sweep.device = "NVIDIA H200";
   sweep.problem.m = m;
@@ -40,6 +42,7 @@ void write_sweep(const test::TempFolder& folder, std::int64_t m) {
     sweep.rows.push_back({each.config, ok ? Outcome::ok : Outcome::spilled,
                           ok ? each.predicted_us / 100 : 0, ok ? 100.0 : 0});
   }
+  sweep.device = name;
   std::ofstream(folder / io::sweep_file_name(sweep.problem)) << io::sweep_text(sweep);
 }
 
@@ -72,6 +75,20 @@ TEST_CASE("replay runs strategies on data, as a table, JSON and a picture") {
   CHECK(svg.str().starts_with("<svg "));
   CHECK(contains(svg.str(), ">exhaustive</text>"));
   CHECK(contains(svg.str(), ">random</text>"));
+}
+
+TEST_CASE("replay says nothing of more configs than it was to replay") {
+  const test::TempFolder folder;
+  write_sweep(folder, 512);
+  const auto lines = [&](const std::string& trials) {
+    const auto ran = test::run(
+        {"replay", "--data", folder.str(), "--strategy", "exhaustive", "--trials", trials});
+    CHECK(ran.code == 0);
+    return ran.out.substr(ran.out.find("in all"));
+  };
+  CHECK(contains(lines("5"), "  -         -         -         -  "));
+  CHECK(contains(lines("5"), "  -\n"));
+  CHECK_FALSE(contains(lines("48"), "  -"));
 }
 
 // What the default strategy is worth on an H200, the model never fitted to the problem at hand.
@@ -136,12 +153,18 @@ TEST_CASE("what replay is told is checked") {
   refused("--strategy", "model,luck");
   refused("--strategy", "model,random,model");
   refused("--seeds", "5..3");
+  CHECK(contains(test::run({"replay", "--data", folder.str(), "--seeds", "5..1"}).err,
+                 "--seeds: 5..1 is an empty range; the smaller number comes first"));
   refused("--seeds", "x");
   refused("--batch", "0");
   CHECK(contains(test::run({"replay"}).err, "--data"));
   const auto elsewhere = test::run({"replay", "--data", folder.str(), "--device", "tesla-t4"});
   CHECK(elsewhere.code == 2);
   CHECK(contains(elsewhere.err, "was measured on NVIDIA H200, not on Tesla T4"));
+  const test::TempFolder foreign;
+  write_sweep(foreign, 512, "Foo");
+  CHECK(contains(test::run({"replay", "--data", foreign.str()}).err,
+                 "gemm_512x1024x1024_bf16_tn.sweep: unknown GPU 'Foo'; --gpu-spec FILE"));
   fs::create_directories(folder / "empty");
   CHECK(contains(test::run({"replay", "--data", folder / "empty"}).err, "no *.sweep"));
 }

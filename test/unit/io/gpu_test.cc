@@ -133,6 +133,10 @@ TEST_CASE("mistakes in a GPU's file name file and line") {
   CHECK_THAT(
       error_of(kGpu + "smem: 1\n"),
       Catch::Matchers::StartsWith("g.yaml:11: unknown key 'smem' in a GPU; accepted: name,"));
+  for (const char* name : {R"("My\nGPU")", R"("My\u007fGPU")", R"("\e[2J")"}) {
+    CHECK(error_of("name: " + std::string(name) + kGpu.substr(kGpu.find('\n'))) ==
+          "g.yaml:1: name: holds a line break or another control character");
+  }
   CHECK_THAT(error_of(kGpu + "unverified: [sms]\n"),
              Catch::Matchers::StartsWith("g.yaml:11: unverified: expected some of cc, sm_count,"));
   CHECK(

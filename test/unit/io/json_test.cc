@@ -101,7 +101,8 @@ TEST_CASE("plan, for one problem and for a suite") {
 
   Json json = Json::parse(to_json(plan));
   CHECK(keys_of(json) == Keys{"audit", "compile", "default_config", "device", "error", "generated",
-                              "problem", "ranked", "rejected", "schema", "survivors"});
+                              "max_smem", "max_sms", "problem", "ranked", "rejected", "schema",
+                              "survivors"});
   CHECK(json["schema"] == 1);
   CHECK(json["device"] == "NVIDIA H200");
   CHECK(json["generated"] == 10);
@@ -110,6 +111,8 @@ TEST_CASE("plan, for one problem and for a suite") {
   CHECK(json["default_config"] == "mma:a=1");
   CHECK(json["compile"].is_null());
   CHECK(json["audit"].is_null());
+  CHECK(json["max_sms"].is_null());
+  CHECK(json["max_smem"].is_null());
   CHECK(json["ranked"] == Json::parse(R"([{"config": "mma:a=1", "predicted_us": 1.5, "resources":
                        {"smem_bytes": 2048, "threads": 128, "registers": 96, "blocks_per_sm": 4}}])"));
 
@@ -117,7 +120,7 @@ TEST_CASE("plan, for one problem and for a suite") {
   plan.rows[0].compile = CompileJson{7, 1, 2, 3.5};
   plan.rows[0].audit = AuditJson{20, 0, 1};
   json = Json::parse(to_json(plan));
-  CHECK(keys_of(json) == Keys{"device", "rows", "schema", "suite"});
+  CHECK(keys_of(json) == Keys{"device", "max_smem", "max_sms", "rows", "schema", "suite"});
   CHECK(json["rows"][0]["compile"] ==
         Json{{"compiled", 7}, {"failed", 1}, {"mismatches", 2}, {"seconds", 3.5}});
   CHECK(json["rows"][0]["audit"] ==
@@ -138,9 +141,9 @@ TEST_CASE("explain") {
   explain.smem_terms = {{"stages", "2 x 3", 6}};
   explain.verdicts = {{"shared_memory", 526336, 232448, "out of resource"}};
   const Json json = Json::parse(to_json(explain));
-  CHECK(keys_of(json) == Keys{"config", "device", "fits", "nearest", "nearest_predicted_us",
-                              "predicted_us", "problem", "resources", "schema", "terms",
-                              "time_terms", "tried_instead", "verdicts"});
+  CHECK(keys_of(json) == Keys{"config", "device", "fits", "max_smem", "max_sms", "nearest",
+                              "nearest_predicted_us", "predicted_us", "problem", "resources",
+                              "schema", "terms", "time_terms", "tried_instead", "verdicts"});
   CHECK(json["fits"] == false);
   CHECK(json["resources"]["smem_bytes"] == 526336);
   CHECK(json["terms"]["smem"][0] ==
@@ -232,13 +235,17 @@ TEST_CASE("best") {
   BestJson best{"NVIDIA H200", std::nullopt, {row}};
   const Json json = Json::parse(to_json(best));
   CHECK(keys_of(json) == Keys{"all_sms_us", "config", "device", "error", "from_problem", "match",
-                              "median_us", "problem", "schema"});
+                              "max_smem", "max_sms", "median_us", "problem", "schema"});
   CHECK(json["match"] == "default");
   CHECK(json["from_problem"].is_null());
   CHECK(json["median_us"].is_null());
   CHECK(json["all_sms_us"].is_null());
   best.suite = "gemm";
-  CHECK(Json::parse(to_json(best))["rows"].size() == 1);
+  best.caps = {8, 32768};
+  const Json capped = Json::parse(to_json(best));
+  CHECK(capped["rows"].size() == 1);
+  CHECK(capped["max_sms"] == 8);
+  CHECK(capped["max_smem"] == 32768);
 }
 
 TEST_CASE("sweep, replay, bundle and calibrate, and what failed before it had a document") {
@@ -268,7 +275,8 @@ TEST_CASE("sweep, replay, bundle and calibrate, and what failed before it had a 
   const Json bundle = Json::parse(to_json(BundleJson{"f", "NVIDIA H200", "sm_90a", 3, {bundled}}));
   CHECK(keys_of(bundle) == Keys{"arch", "bytes", "device", "file", "rows", "schema"});
   CHECK(keys_of(bundle["rows"][0]) ==
-        Keys{"compiled", "compiler", "config", "from_problem", "match", "problem"});
+        Keys{"compiled", "compiler", "config", "error", "from_problem", "match", "problem"});
+  CHECK(bundle["rows"][0]["error"].is_null());
 
   CalibrateJson fitted;
   fitted.errors = {{"fitted", 7, 0.05, 0.1, 1.02}};
