@@ -165,6 +165,12 @@ TEST_CASE("a compiler process killed while idle is replaced unseen") {
   REQUIRE(within(std::chrono::seconds(10), [&] { return !alive(pids[0]); }));
   pool->submit(request(1, "plain"));
   CHECK(answer(*pool).outcome == Outcome::ok);
+  // And one that has answered before.
+  const pid_t second = log.pids().at(1);
+  kill(second, SIGKILL);
+  REQUIRE(within(std::chrono::seconds(10), [&] { return !alive(second); }));
+  pool->submit(request(2, "plain"));
+  CHECK(answer(*pool).outcome == Outcome::ok);
 }
 
 TEST_CASE("a measuring worker that dies, hangs or faults leaves the next config unaffected") {
@@ -177,6 +183,7 @@ TEST_CASE("a measuring worker that dies, hangs or faults leaves the next config 
                                                     {"@abort", Outcome::faulted},
                                                     {"@garbage", Outcome::faulted},
                                                     {"@fault", Outcome::faulted},
+                                                    {"@wrong_id", Outcome::faulted},
                                                     {"@hang", Outcome::timed_out}}) {
     INFO(word);
     CHECK(measured(*worker, ++id, "mma:" + word).outcome == outcome);
@@ -199,6 +206,27 @@ TEST_CASE("a measuring worker killed while idle is replaced unseen") {
   kill(pid, SIGKILL);
   REQUIRE(within(std::chrono::seconds(10), [&] { return !alive(pid); }));
   CHECK(measured(*worker, 1, "mma:block_m=128").outcome == Outcome::ok);
+}
+
+TEST_CASE("a request that a worker left unread goes to its successor") {
+  const Log log;
+  auto worker = MeasureWorker::start(fake(), 0);
+  REQUIRE(worker);
+  REQUIRE(worker->driver());
+  const pid_t pid = log.pids().at(0);
+  kill(pid, SIGSTOP);
+  MeasureRequest request;
+  request.id = 1;
+  request.config = "mma:block_m=128";
+  worker->submit(request);
+  const auto none = worker->poll(milliseconds(50));
+  REQUIRE(none);
+  REQUIRE_FALSE(*none);
+  kill(pid, SIGKILL);
+  const auto reply = worker->poll(milliseconds(20'000));
+  REQUIRE(reply);
+  REQUIRE(*reply);
+  CHECK((*reply)->outcome == Outcome::ok);
 }
 
 TEST_CASE("no worker outlives a parent that was killed with SIGKILL") {

@@ -149,10 +149,11 @@ CompileReply compile(const CompileRequest& request) {
 
 MeasureReply measure(const MeasureRequest& request) {
   const std::string word = asked(request.config);
+  note("behind " + std::to_string(request.options.behind_us));
   note("measure " + request.config);
   misbehave(word);
   MeasureReply reply;
-  reply.id = request.id;
+  reply.id = word == "wrong_id" ? request.id + 1 : request.id;
   if (word == "fault") reply.outcome = Outcome::faulted;
   if (word == "wrong") reply.outcome = Outcome::wrong_result;
   if (word == "refuse") {

@@ -45,9 +45,11 @@ TEST_CASE("the seal covers key, resources and image") {
   const CubinRecord cubin = sample_cubin(1);
   const std::string seal = seal_of(key, cubin);
   CHECK(seal == seal_of(key, cubin));
-  CubinKey other_key = key;
-  other_key.arch = "sm_100a";
-  CHECK(seal_of(other_key, cubin) != seal);
+  for (const auto part : {&CubinKey::source_hash, &CubinKey::arch, &CubinKey::compiler}) {
+    CubinKey other_key = key;
+    other_key.*part += "0";
+    CHECK(seal_of(other_key, cubin) != seal);
+  }
   CubinRecord other = cubin;
   other.actual.max_threads = 1;
   CHECK(seal_of(key, other) != seal);

@@ -194,6 +194,79 @@ TEST_CASE("cubins come only from a file that nobody else could write, and only s
   CHECK(cubins(folder / "damaged.db") == 5);
 }
 
+TEST_CASE("a file that others can write is given no cubins") {
+  const TempFolder folder;
+  fill(folder / "1.db", 1);
+  opened(folder / "open.db");
+  ::chmod((folder / "open.db").c_str(), 0666);
+  const auto done = merge_into(folder / "open.db", {folder / "1.db"});
+  REQUIRE(done);
+  CHECK(done->trials > 0);
+  CHECK(done->cubins == 0);
+  {
+    Store store = opened(folder / "open.db");
+    REQUIRE(store.put_cubin(sample_cubin_key(1), sample_cubin(1)));
+  }
+  CHECK(opened(folder / "open.db").verify()->cubins == 0);
+}
+
+TEST_CASE("a damaged cubin of a file that may be written is left out, and the merge goes on") {
+  const TempFolder folder;
+  fill(folder / "1.db", 1);
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open((folder / "1.db").c_str(), &db) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(db, "UPDATE cubin SET registers = 7 WHERE source_hash = 'source2'", nullptr,
+                       nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(db);
+  const Store other = opened(folder / "1.db");
+  const auto done = opened(folder / "target.db").merge({&other});
+  REQUIRE(done);
+  CHECK(done->cubins == 5);
+}
+
+TEST_CASE("rows that are as good as each other are told apart by what they say") {
+  const TempFolder folder;
+  const auto put = [&](const char* name, TrialRecord trial, double lead, int cubin) {
+    Store store = opened(folder / name);
+    const auto run =
+        store.begin_run({kDevice, "NVIDIA H200", "nvrtc 13.0", "13.0", "0.1.0", "{}", name});
+    REQUIRE(run);
+    trial.run = *run;
+    trial.time = trial.time == 0 ? 1000 : trial.time;
+    REQUIRE(store.record(trial));
+    if (trial.outcome == Outcome::ok) REQUIRE(store.crown({trial, lead, false, 0, 0}));
+    REQUIRE(store.put_cubin(sample_cubin_key(1), sample_cubin(cubin)));
+  };
+  const auto either_way = [&] {
+    const std::string text = merged(folder, {folder / "a.db", folder / "b.db"});
+    CHECK(merged(folder, {folder / "b.db", folder / "a.db"}) == text);
+    for (const char* name : {"a.db", "b.db"}) fs::remove(folder / name);
+    return text;
+  };
+  // The same findings of two runs, other code under one key.
+  put("a.db", sample_trial(1), 1, 1);
+  put("b.db", sample_trial(1), 1, 2);
+  either_way();
+  // The slower one has the lesser leading dimension, and a lead that was measured with it.
+  TrialRecord slow = sample_trial(1);
+  slow.measurement.median_us = 120;
+  put("a.db", slow, 1, 1);
+  TrialRecord fast = sample_trial(1);
+  fast.problem.lda += 64;
+  put("b.db", fast, 7, 1);
+  const std::string text = either_way();
+  CHECK(text.find(fmt::format("|{}|1.0|", slow.problem.lda)) != std::string::npos);
+  CHECK(text.find("|7.0|") != std::string::npos);
+  // Of two failures the later one stands.
+  for (const std::int64_t time : {1000, 2000}) {
+    TrialRecord failed = sample_trial(1);
+    failed.outcome = Outcome::faulted;
+    failed.time = time;
+    put(time == 1000 ? "a.db" : "b.db", failed, 0, 1);
+  }
+  CHECK(either_way().find("|2000|faulted|") != std::string::npos);
+}
+
 TEST_CASE("a store is not merged into itself, and an empty one adds nothing") {
   const TempFolder folder;
   fill(folder / "1.db", 1);
@@ -211,11 +284,14 @@ TEST_CASE("adopted winners are those of one run, once") {
   const TempFolder folder;
   Store store = opened(folder / "cache.db");
   const RunInfo info{kDevice, "NVIDIA H200", "imported", "", "0.1.0", R"({"import":"x"})", ""};
-  const std::vector<WinnerRecord> winners = {{sample_trial(1)}, {sample_trial(2, 64)}};
+  std::vector<WinnerRecord> winners = {{sample_trial(1)}, {sample_trial(2, 64)}};
+  winners[1].trial.time = 4000;
   const auto first = store.adopt("uid", info, 5000, winners);
   REQUIRE(first);
   CHECK(first->runs == 1);
   CHECK(first->winners == 2);
+  CHECK(store.trial(winners[0].trial.key).value()->time == 5000);
+  CHECK(store.trial(winners[1].trial.key).value()->time == 4000);
   const std::string content = content_of_file(folder / "cache.db");
   const auto second = store.adopt("uid", info, 6000, winners);
   REQUIRE(second);

@@ -93,6 +93,14 @@ TEST_CASE("a ratio that is certain ends the comparison, one that is not goes on"
   CHECK(run(2, {30, 240, 0}, last_wavers(2)).samples(1).size() == 240);
   CHECK(run(2, {30, 30, 0}, last_wavers(2)).samples(1).size() == 30);
   CHECK(run(2, {5, 5, 0}, last_wavers(2)).samples(1).size() == 5);
+  // Certain to 0.3 % either way.
+  const auto by = [](double share) {
+    return [share](std::size_t side, std::size_t i) {
+      return side == 1 && i % 2 == 1 ? 10 * (1 + share) : 10;
+    };
+  };
+  CHECK(run(2, {30, 240, 0}, by(0.005)).samples(1).size() == 30);
+  CHECK(run(2, {30, 240, 0}, by(0.007)).samples(1).size() == 240);
 }
 
 TEST_CASE("one side alone is certain of itself") {
@@ -157,8 +165,10 @@ TEST_CASE("a sustained comparison ends by time and forgets how it warmed up") {
   sides = rounds.next(16, Seconds(0.6));
   CHECK(rounds.samples(0).empty());
   rounds.take(sides, std::vector<double>(16, 2.0));
+  sides = rounds.next(16, Seconds(1.9));  // nothing is forgotten twice
+  rounds.take(sides, std::vector<double>(16, 2.0));
   CHECK(rounds.next(16, Seconds(2.0)).empty());
-  CHECK(rounds.samples(0) == std::vector<double>(8, 2.0));
+  CHECK(rounds.samples(0) == std::vector<double>(16, 2.0));
 }
 
 }  // namespace

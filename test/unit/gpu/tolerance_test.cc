@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/problem.h"
+#include "kernels/stages.h"
 #include "test/support/catch.h"
 
 using namespace autotune;
@@ -42,6 +43,24 @@ TEST_CASE("the bounds catch a dropped slice of 8 along k, up to the largest k of
 TEST_CASE("the bounds leave room for fp32 accumulation") {
   CHECK(gpu::bounds_for(product(DType::fp16, 11008)).frobenius > 7.1e-5 * 2);
   CHECK(gpu::bounds_for(product(DType::fp32, 1 << 20)).frobenius > 1.2e-6 * 16 * 2);
+  // Tensor cores truncate, so their error grows with k, not with its root.
+  CHECK(gpu::bounds_for(product(DType::fp16, 1 << 17)).frobenius > 2.5e-5 * 32 * 2);
+}
+
+TEST_CASE("an MLP has the errors of both of its stages") {
+  for (const DType dtype : kAll) {
+    Problem problem = product(dtype, 512);
+    problem.family = "geglu_mlp";
+    problem.lda = problem.ldb = problem.ldc = 0;
+    problem.n = 8192;
+    problem = checked(problem).value();
+    const gpu::Bounds first = gpu::bounds_for(stage_of(problem, 0));
+    const gpu::Bounds second = gpu::bounds_for(stage_of(problem, 1));
+    const gpu::Bounds both = gpu::bounds_for(problem);
+    CHECK(both.frobenius == first.frobenius + second.frobenius);
+    CHECK(both.rtol == second.rtol + first.frobenius);
+    CHECK(both.atol == 8 * both.frobenius);
+  }
 }
 
 TEST_CASE("a gated product has the errors of two, and still shows a dropped slice of one") {

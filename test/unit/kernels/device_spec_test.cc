@@ -147,5 +147,18 @@ TEST_CASE("a GPU of which nothing is known has a floor of a launch") {
   CHECK(floor_us(device, DType::bf16, 1e12, 1e9, nullptr) == Approx(3));
 }
 
+TEST_CASE("clusters reach whole multiples of SMs, one cluster at least") {
+  DeviceSpec device = datasheet_gpu();
+  CHECK(reached_sms(device, 2, 0) == 132);
+  CHECK_FALSE(reached_sms(device, 4, 0));
+  CHECK(presumed_sms(device, 4, 0) == 132);
+  device.clustered_sms = 122;
+  CHECK(reached_sms(device, 4, 0) == 120);
+  CHECK(reached_sms(device, 8, 0) == 120);
+  CHECK(reached_sms(device, 8, 64) == 64);
+  device.clustered_sms = 6;
+  CHECK(reached_sms(device, 8, 0) == 8);
+}
+
 }  // namespace
 }  // namespace autotune

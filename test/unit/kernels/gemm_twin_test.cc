@@ -122,5 +122,21 @@ TEST_CASE("--max-sms shortens the grid, but not to hide more tiles than 32 bits 
   CHECK(grid(product(kMost, kMost), 8) > kMost);
 }
 
+TEST_CASE("fp32 in parts of bf16 is for sixteen products at least") {
+  KernelTraits traits;
+  CHECK(config_of("mma").kernel->least_k(traits) == 1);
+  traits.dtype = traits.out_dtype = DType::fp32;
+  CHECK(config_of("mma").kernel->least_k(traits) == 16);
+}
+
+TEST_CASE("a single line of tiles has one order, along m or along n") {
+  const Config config = config_of("mma:block_m=16,block_n=16");
+  for (const Problem& problem : {product(16, 1600), product(1600, 16)}) {
+    TileOrder orders[] = {{false, 1, 0}, {true, 1, 0}, {false, 8, 0}, {true, 8, 0}};
+    config.kernel->canonical(config, problem, orders);
+    for (const TileOrder& order : orders) CHECK(order == orders[0]);
+  }
+}
+
 }  // namespace
 }  // namespace autotune

@@ -217,6 +217,15 @@ TEST_CASE("rows split lines of the L2 where they are no multiple of 128 bytes ap
   CHECK_FALSE(splits(1, 1000, 1024, DType::bf16));  // a single row begins where A does
 }
 
+TEST_CASE("the key has C's alignment as C is stored") {
+  Problem wide = square();
+  wide.n = wide.ldc = 4100;  // 8 bytes in bf16, 16 in fp32
+  wide.out_dtype = DType::fp32;
+  CHECK(problem_key(checked_or_fail(wide)).find(" align=16/16/16 ") != std::string::npos);
+  wide.out_dtype = DType::bf16;
+  CHECK(problem_key(checked_or_fail(wide)).find(" align=16/16/8 ") != std::string::npos);
+}
+
 TEST_CASE("the key holds what decides the best config, and only that") {
   const Problem problem = checked_or_fail(square());
   CHECK(problem_key(problem) ==

@@ -93,6 +93,39 @@ TEST_CASE("wgmma's blocks of different tiles share loads, and their parts of k m
   CHECK(whole.workspace_bytes == 0);
 }
 
+TEST_CASE("parts of k are as many as there are k tiles, if no more are asked for") {
+  const auto groups = [](std::int64_t k_tiles) {
+    return split_args_of<SplitMmaArgs>("mma:block_m=64,block_n=64,block_k=32,split_k=4",
+                                       deep(256, 256, 32 * k_tiles))
+        .groups;
+  };
+  CHECK(groups(5) == 4);
+  CHECK(groups(4) == 4);
+  CHECK(groups(3) == 3);
+  CHECK(groups(1) == 1);
+}
+
+TEST_CASE("parts that wait for each other lie tile by tile, others part by part") {
+  const auto work = [](const char* text) {
+    const Config config = config_of(text);
+    return config.kernel->work(config, deep(256, 256, 65536), {});
+  };
+  CHECK(work("mma:block_m=64,block_n=64,split_k=4").neighbours_k == 4);
+  CHECK(work("wgmma:block_m=128,block_n=128,split_k=4").neighbours_k == 4);  // a cluster
+  CHECK(work("wgmma:block_m=128,block_n=128,split_k=16").neighbours_k == 1);
+}
+
+TEST_CASE("clusters have no barrier of a block's own, but where consumers meet") {
+  const Problem problem = deep(256, 256, 65536);
+  const auto barriers = [&](const std::string& text) { return needs_of(text, problem).barriers; };
+  const std::string tile = "wgmma:block_m=128,block_n=64,block_k=64,";
+  CHECK(barriers(tile + "cluster_n=1") == 1);
+  CHECK(barriers(tile + "cluster_n=2") == 0);
+  CHECK(barriers(tile + "split_k=4") == 0);
+  CHECK(barriers(tile + "cluster_n=2,split_k=4") == 1);  // in the workspace
+  CHECK(barriers("wgmma_pack:block_m=128,block_n=64,block_k=64,cluster_n=2") == 1);
+}
+
 TEST_CASE("a grid of blocks that wait for each other is never cut, and follows no other launch") {
   const Problem problem = deep(256, 256, 65536);
   DeviceSpec device;

@@ -275,6 +275,9 @@ TEST_CASE("the second stage is admitted early where its blocks take an SM each")
   CHECK(admits(kLarge, 90));
   CHECK_FALSE(admits(kLarge, 89));
   CHECK_FALSE(admits("mma:block_m=64,block_n=64,block_k=32,stages=2", 90));
+  // Blocks that wait for each other need all of the room at once.
+  CHECK(admits("wgmma:block_m=128,block_n=128,block_k=64,stages=5", 90));
+  CHECK_FALSE(admits("wgmma:block_m=128,block_n=128,block_k=64,stages=5,split_k=16", 90));
 }
 
 TEST_CASE("a whole needs the larger block of its kernels, and one workspace for both") {

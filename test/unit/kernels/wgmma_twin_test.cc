@@ -96,6 +96,20 @@ TEST_CASE("wgmma_pack loads copies of the operands whose rows do not begin on 16
   const Resources both = parts.kernel->resources(parts, problem, DeviceSpec{}, 0);
   CHECK(both.workspace_bytes ==
         kWorkspaceMarkBytes + 3 * 32 * 2 * 128 * 64 * 4 + (300 + 2000) * kPitch);
+  {
+    const LaunchPlan copied = plan_of(parts, problem);
+    PackedWgmmaArgs all;
+    REQUIRE(copied.params_size == sizeof(all));
+    std::memcpy(&all, copied.params.data(), sizeof(all));
+    const auto workspace = reinterpret_cast<std::uint64_t>(all.split.workspace);
+    const std::uint64_t behind_sums =
+        workspace + kWorkspaceMarkBytes + std::uint64_t{3 * 32 * 2 * 128 * 64 * 4};
+    CHECK(reinterpret_cast<std::uint64_t>(all.pack.a.to) == behind_sums);
+    CHECK(reinterpret_cast<std::uint64_t>(all.pack.b.to) == behind_sums + 300 * kPitch);
+    // The last of the marks, which is no tile's.
+    CHECK(reinterpret_cast<std::uint64_t>(all.pack.mark) ==
+          workspace + kWorkspaceMarkBytes - sizeof(unsigned));
+  }
   problem.layout = Layout::nt;
   problem.lda = 301;
   problem.ldb = 2001;

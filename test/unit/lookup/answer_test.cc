@@ -4,6 +4,8 @@
 #include <string>
 
 #include "autotune/lookup/distance.h"
+#include "autotune/lookup/guess.h"
+#include "search/check.h"
 #include "test/unit/lookup/answers.h"
 
 using namespace autotune;
@@ -33,6 +35,47 @@ TEST_CASE("a winner of another source is a good guess, not exact") {
   CHECK(best.match == Match::nearest_problem);
   CHECK(best.config == to_string(winner));
   CHECK_FALSE(best.from_problem.empty());
+}
+
+TEST_CASE("a remembered source hash is of one kernel's traits only") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem plain = gemm(4096, 4096, 4096);
+  Problem added = plain;
+  added.beta = 1;
+  const Config config = plan_of(plain, h200).default_config().config;
+  lookup::Recollection recollection;
+  for (int turn = 0; turn < 2; ++turn) {
+    for (const Problem& problem : {plain, added}) {
+      CHECK(recollection.hash_of(config, problem, h200) == source_hash(config, problem, h200));
+    }
+  }
+}
+
+TEST_CASE("what was measured here is usable where it spills, and nothing where k is too short") {
+  const DeviceSpec& h200 = device("nvidia-h200");
+  const Problem problem = gemm(4096, 4096, 4096);
+  auto with_slow = search::Limits{};
+  with_slow.keep_slow = true;
+  const auto all = search::make_plan(problem, h200, *io::default_space("gemm"), with_slow);
+  REQUIRE(all.has_value());
+  const auto spills = std::find_if(
+      all->survivors.begin(), all->survivors.end(), [&](const search::Candidate& each) {
+        const auto verdict =
+            search::check(each.config, problem, traits_of(problem), h200, {}, nullptr);
+        return verdict && verdict->rule == Rule::predicted_spill;
+      });
+  REQUIRE(spills != all->survivors.end());
+  const std::string text = to_string(spills->config);
+  CHECK(lookup::usable(text, problem, h200, {}, lookup::Where::here).has_value());
+  CHECK_FALSE(lookup::usable(text, problem, h200, {}, lookup::Where::sibling).has_value());
+
+  for (const std::int64_t k : {15, 16}) {
+    Problem shallow = gemm(64, 64, k);
+    shallow.dtype = shallow.out_dtype = DType::fp32;
+    CHECK(lookup::usable("mma:block_m=64,block_n=64,block_k=16", shallow, h200, {},
+                         lookup::Where::here)
+              .has_value() == (k == 16));
+  }
 }
 
 TEST_CASE("without an exact one the nearest problem answers") {

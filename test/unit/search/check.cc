@@ -97,6 +97,33 @@ TEST_CASE("grid and device memory are counted without overflow") {
   CHECK(verdict->required == 9223372036854775807);
 }
 
+TEST_CASE("device memory holds each matrix as it is stored, and both weights of a gated product") {
+  const auto required = [](const Problem& problem) {
+    DeviceSpec device = h200();
+    device.dram_bytes = 1;
+    const auto verdict = check(fake_config({}), problem, traits_of(problem), device, {}, nullptr);
+    REQUIRE(verdict);
+    CHECK(verdict->rule == Rule::memory);
+    return verdict->required;
+  };
+  constexpr std::int64_t kSquare = 4096 * 4096;
+  Problem problem = fake_problem();
+  CHECK(required(problem) == 3 * kSquare * 2);
+  problem.out_dtype = DType::fp32;
+  CHECK(required(problem) == 2 * kSquare * 2 + kSquare * 4);
+  problem = fake_problem();
+  problem.family = "geglu";
+  CHECK(required(problem) == 4 * kSquare * 2);
+}
+
+TEST_CASE("the user's cap is on static and dynamic shared memory together") {
+  Limits limits;
+  limits.max_smem = 1000;
+  CHECK_FALSE(verdict_of(fake_config({{"smem", 600}, {"static_smem", 400}}), limits));
+  CHECK(verdict_of(fake_config({{"smem", 600}, {"static_smem", 401}}), limits) ==
+        Verdict{Rule::user_cap, 1001, 1000});
+}
+
 TEST_CASE("blocks that wait for each other are as many as run at once, one on each SM") {
   Problem problem;
   problem.m = problem.n = 256;

@@ -304,6 +304,16 @@ TEST_CASE(
   CHECK(same("raster=0,swizzle=9", "raster=1,swizzle=1"));
 }
 
+TEST_CASE("launches of different code are never the same") {
+  const auto config = [](const char* text) { return *parse_config(text, *find_family("gemm")); };
+  Problem problem;
+  problem.m = problem.n = problem.k = 64;
+  problem = *checked(problem);
+  CHECK(same_launch(config("mma:stages=2,raster=0"), config("mma:stages=2,raster=1"), problem));
+  CHECK_FALSE(same_launch(config("mma:stages=2"), config("mma:stages=3"), problem));
+  CHECK_FALSE(same_launch(config("mma"), config("mma_bulk"), problem));
+}
+
 TEST_CASE("tiles begin at different k tiles only where that makes a difference") {
   const Family& family = *find_family("gemm");
   const auto differs = [&](const Problem& problem, const std::string& config) {

@@ -233,6 +233,25 @@ TEST_CASE("who may be as fast by the interval is looked at again, however far be
   REQUIRE(
       settle(trials, TimingMode::cold, kNone, kNone, says({{{1, 10}, {2, 10.5}}, 0.1}, &looks)));
   CHECK(looks.size() == 3);
+  // Both intervals must reach as far, not only one to the other.
+  looks.clear();
+  trials = {trial(10, 1), trial(10, 2)};
+  const auto standing =
+      settle(trials, TimingMode::cold, kNone, kNone, says({{{1, 10}, {2, 10.3}}, 0.02}, &looks));
+  REQUIRE(standing);
+  CHECK(looks.size() == 1);
+  CHECK_FALSE(standing->tie);
+}
+
+TEST_CASE("a look asks for what the run was given") {
+  TuneOptions options;
+  options.seed = 7;
+  options.limits.max_sms = 8;
+  const worker::CompareRequest request = look_request({}, options, {3, 12});
+  CHECK(request.rounds == 3);
+  CHECK(request.most_rounds == 12);
+  CHECK(request.options.seed == 7);
+  CHECK(request.options.max_sms == 8);
 }
 
 TEST_CASE("the default config is not beaten by a tie that was slower") {

@@ -106,6 +106,47 @@ TEST_CASE("a stopped run replaces a winner only where it beats that") {
   CHECK((*kept)->trial.key.config == to_string(best.winner.config));
 }
 
+TEST_CASE("a stopped run replaces a winner of other code, however fast that was") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  Watcher patient;
+  REQUIRE(tuned(fake_options(), problem, &store, patient).crowned);
+  auto former = store.winner(problem_key(problem), fingerprint(h200())).value();
+  REQUIRE(former);
+  former->trial.key.source_hash = std::string(64, '0');
+  former->trial.measurement.median_us = 0.1;
+  REQUIRE(store.record(former->trial));
+  REQUIRE(store.crown(*former));
+  std::atomic<bool> stop{false};
+  Watcher hasty;
+  hasty.stop = &stop;
+  hasty.stop_after = 3;
+  const auto result = test::tune_once(fake_options(), problem, &store, hasty, stop);
+  REQUIRE(result);
+  REQUIRE(result->cancelled);
+  CHECK(result->crowned);
+}
+
+TEST_CASE("a budget that is over leaves time for the default config, whatever the cache holds") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  const Problem problem = small_problem();
+  Watcher watcher;
+  tuned(fake_options(), problem, nullptr, watcher);
+  const Config first = watcher.plans[0].default_config().config;
+  TuneOptions without = fake_options();
+  const auto pattern = parse_pattern(to_string(first), *find_family("gemm"));
+  REQUIRE(pattern);
+  without.limits.excludes.push_back(*pattern);
+  tuned(without, problem, &store, watcher);
+  TuneOptions brief = fake_options();
+  brief.budget_seconds = 0.0001;
+  const TuneResult result = tuned(brief, problem, &store, watcher);
+  CHECK(result.reused > 0);
+  CHECK(result.default_us == Approx(test::fake_time_us(to_string(first))));
+}
+
 TEST_CASE("a restricted run records its trials and never crowns") {
   const Problem problem = small_problem();
   TuneOptions capped = fake_options();

@@ -204,6 +204,20 @@ TEST_CASE("a pair that takes its worker down leaves the others in the final") {
   CHECK(result->winner.measurement.samples > 0);
 }
 
+TEST_CASE("an MLP's default has a time of both stages together, or none") {
+  Watcher watcher;
+  TuneOptions options = test::fake_options();  // without a limit, so that others are faster
+  const TuneResult whole = tuned(options, small_mlp(), nullptr, watcher);
+  const Config pair = join(watcher.plans.at(0).default_config().config,
+                           watcher.plans.at(1).default_config().config);
+  REQUIRE(whole.winner.config != pair);
+  CHECK(whole.default_us == Approx(test::fake_time_us(to_string(pair))));
+  const Setting rules("AUTOTUNE_FAKE_RULES", to_string(pair) + "=>kill");
+  const TuneResult without = tuned(options, small_mlp(), nullptr, watcher);
+  CHECK(without.winner.config == whole.winner.config);
+  CHECK(without.default_us == 0);
+}
+
 TEST_CASE("kernels that work alone but not together are an error that says so") {
   const Setting rules("AUTOTUNE_FAKE_RULES", std::string(kJoint) + "simt:=>kill");
   Watcher watcher;

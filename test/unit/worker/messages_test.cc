@@ -134,6 +134,8 @@ TEST_CASE("bytes that nest or claim too much never reach the parser") {
   CHECK_FALSE(well_formed("\x01\x01"));  // two items
   CHECK_FALSE(well_formed(""));
   CHECK(well_formed("\x81\x81\x81\x01"));
+  CHECK(well_formed(std::string(8, '\x81') + '\x01'));  // as deep as any may be
+  CHECK_FALSE(well_formed(std::string(9, '\x81') + '\x01'));
   CHECK(well_formed(std::string("\xa0", 1)));
 }
 
