@@ -131,12 +131,11 @@ Expected<std::vector<std::string>> Store::problem_keys(
     const std::string& family, const std::string& device_fingerprint) const {
   std::vector<std::string> found;
   if (!impl_->db) return found;
-  auto select = Statement::make(
-      *impl_->db,
-      "SELECT p.key FROM problem p WHERE p.family = ? AND EXISTS (SELECT 1 FROM trial t JOIN "
-      "device "
-      "d ON d.id = t.device WHERE t.problem = p.id AND d.fingerprint = ?) ORDER BY p.key",
-      family, device_fingerprint);
+  auto select = Statement::make(*impl_->db,
+                                "SELECT p.key FROM problem p WHERE p.family = ? AND EXISTS "
+                                "(SELECT 1 FROM trial t JOIN device d ON d.id = t.device "
+                                "WHERE t.problem = p.id AND d.fingerprint = ?) ORDER BY p.key",
+                                family, device_fingerprint);
   if (!select) return tl::unexpected(select.error());
   for (;;) {
     const auto row = select->step();

@@ -224,6 +224,7 @@ Expected<std::vector<BenchRow>> bench(const std::vector<BenchItem>& items, const
                                       int device_index, const BenchOptions& options,
                                       cache::Store* store, const BenchObserver& observer,
                                       const std::atomic<bool>& stop) {
+  if (items.empty()) return {};
   const auto sustained = std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(options.sustain_s));
   auto workers = start_workers(options.worker, options.jobs, device_index, sustained);
