@@ -50,8 +50,10 @@ bool is_current(const cache::TrialRecord& trial, const DeviceSpec& device) {
   return config && source_hash(*config, trial.problem, device) == trial.key.source_hash;
 }
 
-// What can stand in configs/tuned, by GPU name; warns of what cannot.
+// What can stand in configs/tuned, by GPU name; warns of what cannot, and puts stale winners into
+// `left_out`.
 std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerRecord>& winners,
+                                                std::vector<io::StaleWinnerJson>& left_out,
                                                 Output& output) {
   std::map<std::string, io::TunedFile> files;
   std::set<std::string> unknown;
@@ -65,6 +67,7 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
       output.warn(fmt::format(
           "{} on {}: not exported, for the kernels have changed since (tune it again): {}",
           describe(trial.problem), device->name, trial.key.config));
+      left_out.push_back({device->name, trial.problem, trial.key.config});
     } else {
       io::TunedFile& file = files[device->name];
       file.device = device->name;
@@ -231,7 +234,8 @@ Expected<int> export_winners(const Options& options, Output& output) {
   const std::string pattern = options.arguments.empty() ? "" : options.arguments.front();
   const auto winners = winners_like(*store, pattern, options.device);
   if (!winners) return tl::unexpected(winners.error());
-  const auto files = exportable(*winners, output);
+  io::CacheExportJson document{store->path().string(), {}, {}};
+  const auto files = exportable(*winners, document.left_out, output);
   if (files.empty()) {
     return fail(ErrorCode::failed,
                 fmt::format("cache export: {} has no winner to write{}{}", store->path().string(),
@@ -250,7 +254,6 @@ Expected<int> export_winners(const Options& options, Output& output) {
                             "choose with --device, or give a folder",
                             names_of(files)));
   }
-  io::CacheExportJson document{store->path().string(), {}};
   for (const auto& [name, file] : files) {
     const fs::path path =
         folder ? fs::path(options.yaml) / (slug_of(name) + ".yaml") : fs::path(options.yaml);

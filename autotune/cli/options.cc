@@ -103,7 +103,7 @@ const TextOption kTextOptions[] = {
     {kCacheArgs, kGroupRun, "--yaml", "FILE|FOLDER|-", &Options::yaml,
      "export: write one GPU's winners there, or into a folder one file per GPU"},
     {kCacheArgs, kGroupRun, "--device", "NAME|SLUG", &Options::device,
-     "export: this GPU's winners only"},
+     "list, show, remove, export: those of this GPU only"},
 
     {kSweep, kGroupRun, "--trials", "N", &Options::trials, "Configs per problem (default 2000)"},
     {kSweep, kGroupRun, "--budget", "SECONDS", &Options::budget,
@@ -155,8 +155,8 @@ const ListOption kListOptions[] = {
      "e.g. "
      "'m=4096 n=4096'; repeatable"},
     {kCacheArgs, kGroupRun, "PATTERN|FILE", "", &Options::arguments,
-     "list, show, remove, export: whole words of a problem's key, e.g. 'm=4096 n=4096'; merge, "
-     "import: files"},
+     "list, show, remove, export: words that name problems, in any order, e.g. 'bf16 m=4096'; "
+     "merge, import: files"},
 };
 
 struct FlagOption {

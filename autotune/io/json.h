@@ -404,9 +404,17 @@ struct ExportedFileJson {
   std::int64_t winners = 0;
 };
 
+// A winner of code that has changed since.
+struct StaleWinnerJson {
+  std::string device;
+  Problem problem;
+  std::string config;
+};
+
 struct CacheExportJson {
   std::string path;
   std::vector<ExportedFileJson> files;
+  std::vector<StaleWinnerJson> left_out;
 };
 std::string to_json(const CacheExportJson& document);
 

@@ -145,7 +145,13 @@ std::string to_json(const CacheExportJson& cache) {
   for (const ExportedFileJson& file : cache.files) {
     files.push_back({{"device", file.device}, {"file", file.file}, {"winners", file.winners}});
   }
-  return document({{"path", cache.path}, {"files", files}});
+  Json left_out = Json::array();
+  for (const StaleWinnerJson& each : cache.left_out) {
+    left_out.push_back({{"device", each.device},
+                        {"problem", problem_json(each.problem)},
+                        {"config", each.config}});
+  }
+  return document({{"path", cache.path}, {"files", files}, {"left_out", std::move(left_out)}});
 }
 
 }  // namespace autotune::io

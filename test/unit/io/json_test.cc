@@ -334,8 +334,11 @@ TEST_CASE("cache: path, list, show, verify, remove, merge, export") {
   CHECK(keys_of(merge) ==
         Keys{"cubins", "files", "left_out", "path", "runs", "schema", "trials", "winners"});
   CHECK(keys_of(merge["left_out"][0]) == Keys{"config", "file", "problem"});
-  const Json exported = Json::parse(to_json(CacheExportJson{"/c.db", {{"NVIDIA H200", "-", 2}}}));
-  CHECK(keys_of(exported) == Keys{"files", "path", "schema"});
+  const Json exported = Json::parse(to_json(
+      CacheExportJson{"/c.db", {{"NVIDIA H200", "-", 2}}, {{"NVIDIA L4", square(), "mma:a=1"}}}));
+  CHECK(keys_of(exported) == Keys{"files", "left_out", "path", "schema"});
+  CHECK(keys_of(exported["left_out"][0]) == Keys{"config", "device", "problem"});
+  CHECK(exported["left_out"][0]["device"] == "NVIDIA L4");
   CHECK(keys_of(exported["files"][0]) == Keys{"device", "file", "winners"});
 }
 

@@ -6,6 +6,7 @@
 
 #include "real_plans.h"
 #include "search/check.h"
+#include "search/request.h"
 
 namespace autotune::search {
 namespace {
@@ -165,6 +166,54 @@ TEST_CASE("the default config is the whole plan's first, whatever the problem", 
     differ += alone->config != first.config || alone->predicted_us != first.predicted_us;
   }
   CHECK(differ == 0);
+}
+
+TEST_CASE("a ring is no more than the shared memory, and known from its own parameters") {
+  const DeviceSpec& device = device_named("nvidia-h200");
+  const Limits limits;
+  std::int64_t rings = 0;
+  for (const char* family : {"gemm", "geglu"}) {
+    const Space space = thinned(family, 3);
+    for (const auto& [dtype, layout] : {std::pair(DType::bf16, Layout::tn),
+                                        {DType::fp16, Layout::nt},
+                                        {DType::fp32, Layout::tt}}) {
+      Problem problem = gemm_in(layout, 100, 1524, 4096, dtype);
+      problem.family = family;
+      const KernelTraits traits = traits_of(problem);
+      const auto request = make_request(problem, device, space, limits);
+      REQUIRE(request);
+      bool sound = true;
+      std::vector<Config> survivors;
+      std::int64_t codes = 0;
+      for_each_checked(*request, [&](const CheckedCode& code) {
+        if (code.verdict && code.verdict->rule == Rule::structure) return;
+        ++codes;
+        if (!code.verdict) survivors.push_back(code.config);
+        const HostTwin& kernel = *code.config.kernel;
+        const std::int64_t ring = kernel.ring_bytes(code.config, traits);
+        Config other = code.config;
+        for (std::size_t p = HostTwin::kRingParameters; p < kernel.parameters().size(); ++p) {
+          other.values[p] = kernel.parameters()[p].lo;
+        }
+        sound &= ring <= code.resources.smem_bytes && ring == kernel.ring_bytes(other, traits);
+        rings += ring > 0 ? 1 : 0;
+      });
+      CHECK(sound);
+      // Nothing that fits is passed over for its ring, and something that does not is.
+      std::vector<Config> found;
+      for_each_checked(
+          *request,
+          [&](const CheckedCode& code) {
+            if (code.verdict && code.verdict->rule == Rule::structure) return;
+            --codes;
+            if (!code.verdict) found.push_back(code.config);
+          },
+          Wanted::survivors);
+      CHECK(found == survivors);
+      CHECK(codes > 0);
+    }
+  }
+  CHECK(rings > 10000);
 }
 
 TEST_CASE("constraints read no other parameters than they say", "[long]") {
