@@ -8,6 +8,13 @@
 #include <utility>
 
 namespace autotune::search {
+namespace {
+
+std::string structural_name(const Constraint& constraint) {
+  return fmt::format("structure:{}", constraint.name);
+}
+
+}  // namespace
 
 std::int64_t& Funnel::structural(const Config& config, std::int16_t constraint) {
   // Configs come kernel by kernel, so the last one is nearly always the right one.
@@ -49,8 +56,7 @@ std::map<std::string, std::int64_t> Funnel::rejected() const {
   for (const Kernel& kernel : kernels_) {
     for (std::size_t i = 0; i < kernel.constraints.size(); ++i) {
       if (kernel.constraints[i] == 0) continue;
-      counts[fmt::format("structure:{}", kernel.twin->constraints()[i].name)] +=
-          kernel.constraints[i];
+      counts[structural_name(kernel.twin->constraints()[i])] += kernel.constraints[i];
     }
   }
   for (std::size_t rule = 0; rule < rules_.size(); ++rule) {
@@ -58,6 +64,18 @@ std::map<std::string, std::int64_t> Funnel::rejected() const {
     counts[std::string(to_string(static_cast<Rule>(rule)))] = rules_[rule];
   }
   return counts;
+}
+
+std::string Funnel::constraint_text(std::string_view rejection) const {
+  for (const Kernel& kernel : kernels_) {
+    for (std::size_t i = 0; i < kernel.constraints.size(); ++i) {
+      const Constraint& constraint = kernel.twin->constraints()[i];
+      if (kernel.constraints[i] > 0 && rejection == structural_name(constraint)) {
+        return std::string(constraint.text);
+      }
+    }
+  }
+  return {};
 }
 
 Error Funnel::nothing_fits(const Request& request,
@@ -88,6 +106,9 @@ Error Funnel::nothing_fits(const Request& request,
       });
   std::string message = fmt::format("{}: of {} configs, {} were rejected by {}", what, generated_,
                                     most->second, most->first);
+  if (const std::string text = constraint_text(most->first); !text.empty()) {
+    message += fmt::format(" ({})", text);
+  }
   if (closest_) {
     message += fmt::format("; the closest miss is {}: {}", to_string(closest_->config),
                            describe(closest_->verdict, closest_->config, *request.device));

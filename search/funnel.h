@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "search/request.h"
@@ -32,6 +33,8 @@ class Funnel {
     std::vector<std::int64_t> constraints;
   };
   std::int64_t& structural(const Config& config, std::int16_t constraint);
+  // What a key of rejected() says must hold; empty where it is no constraint.
+  std::string constraint_text(std::string_view rejection) const;
 
   std::int64_t generated_ = 0;
   std::array<std::int64_t, kRuleCount> rules_{};

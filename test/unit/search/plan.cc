@@ -85,6 +85,16 @@ TEST_CASE("where the user's own limits leave nothing, the message says that") {
   CHECK(excluded.error().message.find("were rejected by excluded") != std::string::npos);
 }
 
+TEST_CASE("where all break one constraint the message says what it asks for") {
+  const Space space = fake_space({{"threads", {100}}});
+  const Limits limits;
+  const auto plan = make_plan(fake_request(space, limits));
+  REQUIRE_FALSE(plan);
+  INFO(plan.error().message);
+  CHECK(plan.error().message.find("of 1 configs, 1 were rejected by structure:whole_warps (threads "
+                                  "must be a multiple of 32)") != std::string::npos);
+}
+
 TEST_CASE("when nothing fits the message names the rule and the closest miss") {
   const Space space = fake_space({{"smem", {250000, 500000, 800000}}, {"threads", {128, 100}}});
   const Limits limits;
