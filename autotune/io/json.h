@@ -268,7 +268,7 @@ struct BundleRowJson {
   std::string match;         // "exact", ... : what the bundle answers; empty: null
   std::string from_problem;  // empty: null
   std::string compiler;      // "nvrtc 13.0": of the code in the bundle; empty: null
-  bool compiled = false;     // by this command; else the cache had it
+  bool compiled = false;     // for this row; else the cache or a row before had it
   std::string error;         // empty: null. Such rows are the last
 };
 

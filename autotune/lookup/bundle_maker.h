@@ -13,7 +13,7 @@ namespace autotune::lookup {
 struct BundleRow {
   BestConfig best;        // what a session answers from the bundle alone
   std::string compiler;   // of its code: "nvrtc 13.0"
-  bool compiled = false;  // for this bundle; else the cache had it
+  bool compiled = false;  // for this row; else the cache or a row before had it
 };
 
 struct MadeBundle {
