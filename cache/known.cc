@@ -79,18 +79,11 @@ Expected<std::vector<KnownWinner>> Store::known_winners(const std::string& famil
 
 Expected<std::vector<std::string>> Store::compilers(const std::string& source_hash,
                                                     const std::string& arch) const {
-  std::vector<std::string> found;
-  if (!impl_->db) return found;
+  if (!impl_->db) return std::vector<std::string>();
   auto select = Statement::make(
       *impl_->db, "SELECT compiler FROM cubin WHERE source_hash = ? AND arch = ? ORDER BY id DESC",
       source_hash, arch);
-  if (!select) return tl::unexpected(select.error());
-  for (;;) {
-    const auto row = select->step();
-    if (!row) return tl::unexpected(row.error());
-    if (!*row) return found;
-    select->read(found.emplace_back());
-  }
+  return read_texts(std::move(select));
 }
 
 }  // namespace autotune::cache

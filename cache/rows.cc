@@ -156,4 +156,15 @@ Expected<std::int64_t> write_trial(const Connection& db, const TrialRecord& tria
   return id;
 }
 
+Expected<std::vector<std::string>> read_texts(Expected<Statement> select) {
+  if (!select) return tl::unexpected(select.error());
+  std::vector<std::string> found;
+  for (;;) {
+    const auto row = select->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return found;
+    select->read(found.emplace_back());
+  }
+}
+
 }  // namespace autotune::cache

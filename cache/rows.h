@@ -163,4 +163,7 @@ Expected<std::int64_t> insert_device(const Connection& db, const std::string& fi
 // Inserts a trial, or replaces the findings of the one with the same key; returns its id.
 Expected<std::int64_t> write_trial(const Connection& db, const TrialRecord& trial);
 
+// The only column of every row.
+Expected<std::vector<std::string>> read_texts(Expected<Statement> select);
+
 }  // namespace autotune::cache

@@ -129,20 +129,13 @@ Expected<std::vector<TrialRecord>> Store::trials(const std::string& problem_key,
 
 Expected<std::vector<std::string>> Store::problem_keys(
     const std::string& family, const std::string& device_fingerprint) const {
-  std::vector<std::string> found;
-  if (!impl_->db) return found;
+  if (!impl_->db) return std::vector<std::string>();
   auto select = Statement::make(*impl_->db,
                                 "SELECT p.key FROM problem p WHERE p.family = ? AND EXISTS "
                                 "(SELECT 1 FROM trial t JOIN device d ON d.id = t.device "
                                 "WHERE t.problem = p.id AND d.fingerprint = ?) ORDER BY p.key",
                                 family, device_fingerprint);
-  if (!select) return tl::unexpected(select.error());
-  for (;;) {
-    const auto row = select->step();
-    if (!row) return tl::unexpected(row.error());
-    if (!*row) return found;
-    select->read(found.emplace_back());
-  }
+  return read_texts(std::move(select));
 }
 
 Expected<std::int64_t> Store::remove(const std::string& pattern, const std::string& device) {

@@ -218,6 +218,7 @@ struct Family {
 };
 
 std::span<const Family* const> families();
+std::string family_names();                        // "gemm, geglu, geglu_mlp"
 const Family* find_family(std::string_view name);  // nullptr where unknown
 const HostTwin* find_kernel(const Family& family, std::string_view name);
 

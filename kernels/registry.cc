@@ -31,6 +31,14 @@ const Family* const kFamilies[] = {&kGemm, &kGeglu, &kMlp};
 
 std::span<const Family* const> families() { return kFamilies; }
 
+std::string family_names() {
+  std::string names;
+  for (const Family* family : kFamilies) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", family->name);
+  }
+  return names;
+}
+
 const Family* find_family(std::string_view name) {
   for (const Family* family : kFamilies) {
     if (family->name == name) return family;

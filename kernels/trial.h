@@ -1,22 +1,14 @@
 // One config that was tried on one problem, and what came of it.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
 #include "kernels/config.h"
-#include "kernels/problem.h"
 #include "kernels/resources.h"
 #include "kernels/verdict.h"
 
 namespace autotune {
-
-// How many launches of `us` each a sample is the mean of: hot some 200 us without a pause.
-inline int launches_per_sample(TimingMode mode, double us) {
-  if (mode == TimingMode::cold) return 1;
-  return static_cast<int>(std::clamp(200 / us, 10.0, 500.0));
-}
 
 struct Measurement {
   double median_us = 0;

@@ -40,11 +40,13 @@ struct CheckedCode {
   std::optional<Verdict> verdict;
 };
 
+// For survivors alone most of what does not fit is passed over, and what is broken is not counted
+// whole.
+enum class Wanted { all, survivors };
+
 // Every config of every kernel that serves the problem on the device, checked: the codes in the
 // order of the space, then what is structurally unsound. Returns why the other kernels generated
-// nothing: "simt: fp32 only". For survivors alone most of what does not fit is passed over, and
-// counts of what is broken are not whole.
-enum class Wanted { all, survivors };
+// nothing: "simt: fp32 only".
 std::vector<std::string> for_each_checked(const Request& request,
                                           const std::function<void(const CheckedCode&)>& visit,
                                           Wanted wanted = Wanted::all);

@@ -40,7 +40,8 @@ void print_rows(const lookup::MadeBundle& made, Output& output) {
 // A problem that nothing fits, and why.
 using Unfit = std::pair<Problem, Error>;
 
-// Takes those that nothing fits out of `problems` and tells of each.
+// Takes those that nothing fits out of `problems`. Warns of all but the first, with whose error the
+// command ends.
 std::vector<Unfit> take_unfit(std::vector<Problem>& problems, const DeviceSpec& device,
                               const cache::Store* store, Output& output) {
   const lookup::Sources sources{store, io::tuned_entries()};

@@ -23,9 +23,7 @@ std::string bar(const tune::Progress& progress) {
 
 std::string done_text(const tune::Progress& progress) {
   if (progress.total <= 0) return fmt::format("{} configs", progress.measured);
-  // The winner of an earlier run is measured beyond what --trials allows.
-  return fmt::format("{}/{} configs", progress.measured,
-                     std::max(progress.measured, progress.total));
+  return fmt::format("{}/{} configs", progress.measured, progress.total);
 }
 
 // What the line says, most important first.

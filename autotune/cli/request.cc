@@ -26,17 +26,9 @@ tl::unexpected<Error> bad(std::string message) {
   return fail(ErrorCode::bad_input, std::move(message));
 }
 
-std::string known_families() {
-  std::string names;
-  for (const Family* family : families()) {
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", family->name);
-  }
-  return names;
-}
-
 Expected<const Family*> family_named(std::string_view name) {
   if (const Family* family = find_family(name)) return family;
-  return bad(fmt::format("unknown kernel family '{}'; known: {}", name, known_families()));
+  return bad(fmt::format("unknown kernel family '{}'; known: {}", name, family_names()));
 }
 
 Expected<DType> read_dtype(std::string_view flag, const std::string& text) {
@@ -283,7 +275,7 @@ Expected<Request> read_suite(const Options& options, Output& output) {
 Expected<Request> read_request(const Options& options, Output& output, Ladder ladder) {
   if (!options.suite.empty()) return read_suite(options, output);
   if (options.family.empty()) {
-    return bad(fmt::format("name a kernel family ({}) or --suite NAME|FILE", known_families()));
+    return bad(fmt::format("name a kernel family ({}) or --suite NAME|FILE", family_names()));
   }
   const auto family = family_named(options.family);
   if (!family) return tl::unexpected(family.error());

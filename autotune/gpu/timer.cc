@@ -4,9 +4,10 @@
 #include <array>
 
 #include "autotune/gpu/handles.h"
-#include "kernels/trial.h"
+#include "autotune/worker/messages.h"
 
 namespace autotune::gpu {
+
 struct Timer::Impl {
   Workbench& bench;
   const DriverApi& api;
@@ -80,7 +81,7 @@ Expected<Subject> Timer::make_hot(const Subject& cold) {
   if (!times) return tl::unexpected(times.error());
   const double each = std::max(*std::min_element(times->begin(), times->end()), 0.1);
   Subject hot{cold.launch, {}, nullptr, 1};
-  hot.runs = launches_per_sample(TimingMode::hot, each);
+  hot.runs = worker::launches_per_sample(TimingMode::hot, each);
   auto graph = impl_->capture(cold, hot.runs);
   if (!graph) return tl::unexpected(graph.error());
   CUgraphExec raw = nullptr;

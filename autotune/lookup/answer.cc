@@ -1,12 +1,10 @@
 #include "autotune/lookup/answer.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,12 +17,6 @@
 
 namespace autotune::lookup {
 namespace {
-
-std::string known_families() {
-  std::vector<std::string_view> names;
-  for (const Family* family : families()) names.push_back(family->name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
 
 // One that was measured on other code than today's is only a neighbour.
 std::optional<BestConfig> exact_from_store(const Problem& problem, const DeviceSpec& device,
@@ -153,7 +145,7 @@ Expected<search::Candidate> default_candidate(const Problem& problem, const Devi
   if (space == nullptr) {
     return fail(ErrorCode::bad_input,
                 fmt::format("no search space is built in for {}; the kernel families are {}",
-                            problem.family, known_families()));
+                            problem.family, family_names()));
   }
   return search::default_candidate(problem, device, *space, bounds.limits);
 }

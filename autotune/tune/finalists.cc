@@ -117,7 +117,9 @@ class Final {
   }
 
   double us(std::size_t i) const { return trials_[i].measurement.median_us; }
-  double sample_us(std::size_t i) const { return us(i) * launches_per_sample(mode_, us(i)); }
+  double sample_us(std::size_t i) const {
+    return us(i) * worker::launches_per_sample(mode_, us(i));
+  }
 
   // The fastest as measured, the fastest first.
   std::vector<std::size_t> entrants() const {

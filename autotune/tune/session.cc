@@ -126,9 +126,9 @@ Expected<void> Session::refill(search::Strategy& strategy) {
 Expected<void> Session::begin_known_winners() {
   if (std::exchange(known_begun_, true)) return {};
   if (former_ && ledger_.winner()) {  // on top of --trials; what came with the program is nearby
-    if (const auto started = begin_if_planned(*former_); !started) {
-      return tl::unexpected(started.error());
-    }
+    const auto started = begin_if_planned(*former_);
+    if (!started) return tl::unexpected(started.error());
+    on_top_ = *started ? 1 : 0;
   }
   for (const Config& config : tools_.nearby) {
     if (tools_.options.max_trials > 0 && handed_out_ >= tools_.options.max_trials) return {};

@@ -120,6 +120,7 @@ class Session {
   };
   Reference reference_;
   std::int64_t handed_out_ = 0;  // to be tried
+  std::int64_t on_top_ = 0;      // and a former winner, on top of --trials
   bool known_begun_ = false;
   std::int64_t failed_ = 0;
   std::string first_failure_;

@@ -148,7 +148,7 @@ Progress Session::progress() const {
   // A strategy that stops by itself has no total.
   if (tools_.options.strategy != "model") progress.total = survivors;
   if (tools_.options.max_trials > 0) {
-    progress.total = std::min(tools_.options.max_trials, survivors);
+    progress.total = std::min(tools_.options.max_trials + on_top_, survivors);
   }
   progress.failed = failed_;
   progress.best_us = best_us_;

@@ -2,6 +2,7 @@
 // 4-byte little-endian length; see channel.h. No CUDA here.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,6 +47,12 @@ struct CompileReply {
 
   friend bool operator==(const CompileReply&, const CompileReply&) = default;
 };
+
+// How many launches of `us` each a sample is the mean of: hot some 200 us without a pause.
+inline int launches_per_sample(TimingMode mode, double us) {
+  if (mode == TimingMode::cold) return 1;
+  return static_cast<int>(std::clamp(200 / us, 10.0, 500.0));
+}
 
 struct MeasureOptions {
   double relative_error = 0.005;  // stop when the median's standard error / median is below

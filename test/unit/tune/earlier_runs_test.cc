@@ -32,6 +32,18 @@ void crown_instead(cache::Store& store, const Problem& problem, const Config& co
   REQUIRE(store.crown(*record));
 }
 
+// The trials of one cache into another, as that compiler's. How many they are.
+std::int64_t copy_trials(const cache::Store& from, cache::Store& to, const Problem& problem,
+                         const std::string& compiler) {
+  auto rows = from.trials(problem_key(problem), fingerprint(h200())).value();
+  for (cache::TrialRecord& row : rows) {
+    row.run = 0;
+    row.key.compiler = compiler;
+    REQUIRE(to.record(row));
+  }
+  return static_cast<std::int64_t>(rows.size());
+}
+
 }  // namespace
 
 TEST_CASE("what the cache holds is not measured again, unless asked") {
@@ -109,6 +121,7 @@ TEST_CASE("a former winner comes on top of the trials, also where a search begin
     Watcher seen;
     tuned(brief, problem, &store, seen);
     CHECK(seen.trials.size() == 5);
+    CHECK(seen.progress.back().total == 5);
     CHECK(std::any_of(seen.trials.begin(), seen.trials.end(),
                       [&](const Trial& each) { return each.config == survivors[former].config; }));
   }
@@ -150,13 +163,7 @@ TEST_CASE("what another compiler's code took is measured again") {
   const Problem problem = small_problem();
   Watcher watcher;
   tuned(fake_options(), problem, &store, watcher);
-  auto rows = store.trials(problem_key(problem), fingerprint(h200())).value();
-  REQUIRE_FALSE(rows.empty());
-  for (cache::TrialRecord& row : rows) {
-    row.run = 0;
-    row.key.compiler = "nvrtc 98.0";
-    REQUIRE(other.record(row));
-  }
+  REQUIRE(copy_trials(store, other, problem, "nvrtc 98.0") > 0);
   CHECK(tuned(fake_options(), problem, &other, watcher).reused == 0);
 }
 
@@ -168,15 +175,11 @@ TEST_CASE("finalists whose code no longer compiles keep their times") {
   const Problem problem = small_problem();
   Watcher watcher;
   const TuneResult whole = tuned(fake_options(), problem, &store, watcher);
-  auto rows = store.trials(problem_key(problem), fingerprint(h200())).value();
-  for (cache::TrialRecord& row : rows) {
-    row.run = 0;
-    REQUIRE(other.record(row));
-  }
+  const std::int64_t copied = copy_trials(store, other, problem, "nvrtc 99.0");
   const Setting rules("AUTOTUNE_FAKE_RULES", "THREADS=>fail");
   const FakeLog log;
   const TuneResult again = tuned(fake_options(), problem, &other, watcher);
-  CHECK(again.reused == static_cast<std::int64_t>(rows.size()));
+  CHECK(again.reused == copied);
   CHECK(log.lines("compare").empty());
   CHECK(again.winner.measurement.median_us == Approx(whole.winner.measurement.median_us));
 }

@@ -198,15 +198,15 @@ TEST_CASE("hot, a sample is several launches, and looks take as long as cold one
     std::vector<Looked> looks;
     REQUIRE(settle(trials, mode, kNone, kNone, says({{{1, 800}, {2, 800}, {3, 800}}}, &looks)));
     REQUIRE(looks.size() == 3);
-    const int launches = launches_per_sample(mode, 800);
+    const int launches = worker::launches_per_sample(mode, 800);
     CHECK(launches == (mode == TimingMode::hot ? 10 : 1));
     for (const Looked& look : looks) {
       const double us = 800.0 * launches * static_cast<double>(look.smem.size());
       CHECK(look.how.most_rounds * us < 310'000);
     }
   }
-  CHECK(launches_per_sample(TimingMode::hot, 10) == 20);
-  CHECK(launches_per_sample(TimingMode::hot, 0.1) == 500);
+  CHECK(worker::launches_per_sample(TimingMode::hot, 10) == 20);
+  CHECK(worker::launches_per_sample(TimingMode::hot, 0.1) == 500);
 }
 
 TEST_CASE("each look is at those that the one before could not tell apart") {
