@@ -1,8 +1,11 @@
 #include "search/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
+#include "kernels/problem.h"
 #include "kernels/stages.h"
 #include "search/occupancy.h"
 
@@ -163,6 +166,12 @@ std::optional<Verdict> check_memory(const Config& config, const Problem& problem
   for (std::size_t i = 0; i <= last; ++i) bytes += weights_bytes(stage_of(problem, i));
   const Verdict verdict{Rule::memory, saturated(bytes), device.dram_bytes};
   return verdict.required > verdict.limit ? std::optional(verdict) : std::nullopt;
+}
+
+Error too_large(const Problem& problem, const DeviceSpec& device, const Verdict& verdict) {
+  return {ErrorCode::nothing_fits,
+          fmt::format("no config of {} fits {} on {}: {}", problem.family,
+                      autotune::describe(problem), device.name, describe(verdict, device))};
 }
 
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,

@@ -42,6 +42,9 @@ std::optional<Verdict> check_resources(const Resources& resources, const Problem
 std::optional<Verdict> check_memory(const Config& config, const Problem& problem,
                                     const DeviceSpec& device, const Limits& limits);
 
+// The error of a problem that is too large for any config: no config of FAMILY fits, and why.
+Error too_large(const Problem& problem, const DeviceSpec& device, const Verdict& verdict);
+
 // Every rule that the config breaks, for `explain`.
 std::vector<Verdict> check_all(const Config& config, const Problem& problem,
                                const DeviceSpec& device, const Limits& limits);

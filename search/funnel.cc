@@ -89,10 +89,7 @@ Error Funnel::nothing_fits(const Request& request,
     return {ErrorCode::nothing_fits, fmt::format("{}: {}", what, why)};
   }
   // What passes every rule about the code fails here only for the size of the problem.
-  if (size_) {
-    return {ErrorCode::nothing_fits,
-            fmt::format("{}: {}", what, autotune::describe(*size_, *request.device))};
-  }
+  if (size_) return too_large(request.problem, *request.device, *size_);
   // No GPU has room for what a structure rejects, so another rule says more, where there is one;
   // and the user's own cap says most.
   const auto counts = rejected();

@@ -12,16 +12,18 @@
 #include "autotune/cli/request.h"
 #include "autotune/cli/text.h"
 #include "autotune/io/builtin.h"
+#include "kernels/problem.h"
 #include "kernels/stages.h"
+#include "kernels/verdict.h"
+#include "search/check.h"
 #include "search/plan.h"
 
 namespace autotune::cli {
 namespace {
 
-// One kernel's config; whether it fits.
 struct Explained {
+  Config config;
   io::ExplainJson json;
-  bool fits = false;
 };
 
 // `text` empty: the default. `label`: what stands before the verdict where nothing else does.
@@ -54,7 +56,7 @@ Expected<Explained> explain_one(const std::string& text, const Problem& problem,
   output.result((output.quiet() ? label : "") + verdicts_text(e));
   output.text(time_text(e));
   output.text(nearest_text(e));
-  return Explained{json_of(e), e.fits()};
+  return Explained{e.config, json_of(e)};
 }
 
 // What is to be explained of each stage: the parts of a joined config; one alone is the first's.
@@ -96,7 +98,7 @@ Expected<int> run(const Options& options, Output& output) {
   }
 
   io::ExplainStagesJson document;
-  bool fit = true;
+  std::vector<Config> configs;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Problem stage = stage_of(problem, i);
     if (i > 0) output.text("\n");
@@ -105,12 +107,24 @@ Expected<int> run(const Options& options, Output& output) {
                     *io::space_for(stage.family, &*space), *limits, output);
     if (!explained) return tl::unexpected(explained.error());
     document.stages.push_back(explained->json);
-    fit = fit && explained->fits;
+    configs.push_back(explained->config);
+  }
+  bool fits = std::all_of(document.stages.begin(), document.stages.end(),
+                          [](const io::ExplainJson& each) { return each.fits; });
+  if (configs.size() > 1) {
+    const auto verdict =
+        search::check_memory(join(configs[0], configs[1]), problem, device->spec, *limits);
+    if (verdict) {
+      document.together = describe(*verdict, device->spec);
+      output.result(fmt::format("{}{}: does not fit:\n  {}\n", output.quiet() ? "" : "\n",
+                                describe(problem), document.together));
+    }
+    fits = fits && !verdict;
   }
   const auto done =
       stage_count(problem) == 1 ? output.json(document.stages.front()) : output.json(document);
   if (!done) return tl::unexpected(done.error());
-  return fit ? kExitDone : kExitNothingFits;
+  return fits ? kExitDone : kExitNothingFits;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "autotune/cli/text.h"
 #include "autotune/io/builtin.h"
 #include "kernels/stages.h"
+#include "search/check.h"
 #include "search/plan.h"
 
 namespace autotune::cli {
@@ -54,13 +55,13 @@ class SuiteTable {
                 {"default config", Table::Align::left}}};
 };
 
-// A problem with several stages has a plan for each.
-std::vector<Problem> stages_of(const std::vector<Problem>& problems) {
-  std::vector<Problem> stages;
-  for (const Problem& problem : problems) {
-    for (std::size_t i = 0; i < stage_count(problem); ++i) stages.push_back(stage_of(problem, i));
-  }
-  return stages;
+// Why a problem has no config though each of its stages has: `defaults` of those that have one.
+std::optional<Error> lack_together(const std::vector<Config>& defaults, const Problem& problem,
+                                   const DeviceSpec& device, const search::Limits& limits) {
+  if (defaults.size() < 2) return std::nullopt;
+  const auto verdict =
+      search::check_memory(join(defaults[0], defaults[1]), problem, device, limits);
+  return verdict ? std::optional(search::too_large(problem, device, *verdict)) : std::nullopt;
 }
 
 Expected<int> run(const Options& options, Output& output) {
@@ -88,30 +89,39 @@ Expected<int> run(const Options& options, Output& output) {
   if (rows) document.suite = request->suite;
   SuiteTable table;
   std::optional<Error> first;
-  for (const Problem& problem : stages_of(request->problems)) {
-    if (interrupt.flag()) {
-      return fail(ErrorCode::cancelled, "stopped before every problem was planned");
+  for (const Problem& problem : request->problems) {
+    std::vector<Config> defaults;
+    for (std::size_t i = 0; i < stage_count(problem); ++i) {
+      if (interrupt.flag()) {
+        return fail(ErrorCode::cancelled, "stopped before every problem was planned");
+      }
+      const Problem stage = stage_of(problem, i);
+      const search::Space& own = *io::space_for(stage.family, &*space);
+      search::Plan counted;
+      const auto plan = search::make_plan(stage, device->spec, own, *limits, &counted);
+      if (!plan) {
+        io::PlanRowJson& row = document.rows.emplace_back(plan_row(counted, device->spec));
+        row.problem = stage;
+        row.error = plan.error().message;
+        if (whole && counted.generated > 0) print_whole(counted, device->spec, caps, output);
+        table.add_failure(stage, counted);
+        if (!first) first = plan.error();
+        continue;
+      }
+      defaults.push_back(plan->default_config().config);
+      document.rows.push_back(plan_row(*plan, device->spec));
+      table.add(*plan);
+      if (whole) print_whole(*plan, device->spec, caps, output);
+      if (output.quiet()) {
+        output.result(stage_label(stage, stages) + document.rows.back().default_config + "\n");
+      }
+      const auto audited = auditor->audit(*plan, own, interrupt.flag(), document.rows.back());
+      if (!audited) return tl::unexpected(audited.error());
     }
-    const search::Space& own = *io::space_for(problem.family, &*space);
-    search::Plan counted;
-    const auto plan = search::make_plan(problem, device->spec, own, *limits, &counted);
-    if (!plan) {
-      io::PlanRowJson& row = document.rows.emplace_back(plan_row(counted, device->spec));
-      row.problem = problem;
-      row.error = plan.error().message;
-      if (whole && counted.generated > 0) print_whole(counted, device->spec, caps, output);
-      table.add_failure(problem, counted);
-      if (!first) first = plan.error();
-      continue;
+    if (const auto lack = lack_together(defaults, problem, device->spec, *limits)) {
+      document.rows.back().error = lack->message;
+      if (!first) first = lack;
     }
-    document.rows.push_back(plan_row(*plan, device->spec));
-    table.add(*plan);
-    if (whole) print_whole(*plan, device->spec, caps, output);
-    if (output.quiet()) {
-      output.result(stage_label(problem, stages) + document.rows.back().default_config + "\n");
-    }
-    const auto audited = auditor->audit(*plan, own, interrupt.flag(), document.rows.back());
-    if (!audited) return tl::unexpected(audited.error());
   }
   if (!whole) {
     output.text(

@@ -157,9 +157,8 @@ Expected<std::vector<DetectedGpu>> detect_gpus() {
     }
     DetectedGpu gpu;
     gpu.index = index;
-    const DeviceSpec* known = io::find_device(attributes.name);
-    gpu.known = known != nullptr;
-    gpu.spec = merge(attributes, known, *limits, relative_of(attributes.cc));
+    gpu.spec =
+        merge(attributes, io::find_device(attributes.name), *limits, relative_of(attributes.cc));
     gpu.uuid = uuid_of(**api, device);
     gpu.driver = version_text(**api);
     gpus.push_back(std::move(gpu));

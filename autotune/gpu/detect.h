@@ -13,7 +13,6 @@ namespace autotune::gpu {
 struct DetectedGpu {
   int index = 0;  // as the driver counts
   DeviceSpec spec;
-  bool known = false;  // the SKU is in configs/gpus; else its rates are scaled from a relative's
   std::string uuid;    // "GPU-0123abcd-..."
   std::string driver;  // CUDA version of the driver, "13.0"
 };

@@ -62,7 +62,8 @@ struct PlanRowJson {
   std::vector<RankedJson> ranked;  // each compiled code once, in its best order of tiles
   std::optional<CompileJson> compile;
   std::optional<AuditJson> audit;
-  std::string error;  // empty: null. Why this row has no plan
+  std::string error;  // empty: null. Why this row has no plan, or its problem's stages, of which it
+                      // is the last, do not fit together
 };
 
 // {device, problem, generated, ...} for one problem; {device, suite, rows: [...]} with `suite`.
@@ -125,9 +126,10 @@ struct ExplainJson {
 };
 std::string to_json(const ExplainJson& document);
 
-// {stages: [as above, ...]} for a problem that takes several kernels.
+// {stages: [as above, ...], together} for a problem that takes several kernels.
 struct ExplainStagesJson {
   std::vector<ExplainJson> stages;
+  std::string together;  // why not all of them fit at once; empty: null
 };
 std::string to_json(const ExplainStagesJson& document);
 

@@ -102,7 +102,8 @@ Json body_of(const ExplainJson& explain) {
 std::string to_json(const ExplainJson& explain) { return document(body_of(explain)); }
 
 std::string to_json(const ExplainStagesJson& explain) {
-  return document({{"stages", array_of<ExplainJson>(explain.stages, body_of)}});
+  return document({{"stages", array_of<ExplainJson>(explain.stages, body_of)},
+                   {"together", or_null(explain.together)}});
 }
 
 }  // namespace autotune::io

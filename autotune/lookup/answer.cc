@@ -69,9 +69,7 @@ Expected<BestConfig> answer_by_stages(Known known, const Problem& problem, const
   }
   const Config pair = join(configs[0], configs[1]);
   if (const auto verdict = search::check_memory(pair, problem, device, bounds.limits)) {
-    return fail(ErrorCode::nothing_fits,
-                fmt::format("no config of {} fits {} on {}: {}", problem.family, describe(problem),
-                            device.name, describe(*verdict, device)));
+    return tl::unexpected(search::too_large(problem, device, *verdict));
   }
   BestConfig best = as_answer(problem, device, pair, match);
   if (match != Match::default_config) best.from_problem = from;

@@ -169,6 +169,36 @@ TEST_CASE("explain refuses more configs than there are kernels") {
   CHECK(contains(unknown.err, "--config 'mna': family gemm has no kernel 'mna'"));
 }
 
+TEST_CASE("plan and explain say that an MLP's kernels fit one by one, but not together") {
+  const auto large = [](const std::string& command, const std::vector<std::string>& more) {
+    std::vector<std::string> args = {command,    "geglu_mlp",  "--tokens",       "2000000",
+                                     "--hidden", "16384",      "--intermediate", "11008",
+                                     "--device", "nvidia-h200"};
+    args.insert(args.end(), more.begin(), more.end());
+    return test::run(args);
+  };
+  const std::string why =
+      "out of resource: device memory, required 176186195968 bytes, limit "
+      "150109880320 bytes (NVIDIA H200)";
+  const Ran explained = large("explain", {"-q"});
+  CHECK(explained.code == 3);
+  CHECK(contains(explained.out, "gemm 2000000x16384x11008 bf16 tn: Fits.\n"));
+  CHECK(contains(explained.out, "intermediate=11008 bf16 tn: does not fit:\n  " + why + "\n"));
+  const json document = json::parse(large("explain", {"--json", "-"}).out);
+  CHECK(document["stages"][0]["fits"] == true);
+  CHECK(document["stages"][1]["fits"] == true);
+  CHECK(document["together"] == why);
+  CHECK(mlp_json("explain")["together"].is_null());
+
+  const Ran planned = large("plan", {"--json", "-"});
+  CHECK(planned.code == 3);
+  CHECK(contains(planned.err, "no config of geglu_mlp fits geglu_mlp tokens=2000000"));
+  const json rows = json::parse(planned.out)["rows"];
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["error"].is_null());
+  CHECK(contains(rows[1]["error"], why));
+}
+
 TEST_CASE("a ladder of tokens is a problem for each rung") {
   cli::Options options;
   options.family = "geglu_mlp";

@@ -157,8 +157,10 @@ TEST_CASE("explain") {
 
   ExplainJson second = explain;
   second.config = "mma:a=2";
-  const Json both = Json::parse(to_json(ExplainStagesJson{{explain, second}}));
-  CHECK(keys_of(both) == Keys{"schema", "stages"});
+  const Json both = Json::parse(to_json(ExplainStagesJson{{explain, second}, ""}));
+  CHECK(keys_of(both) == Keys{"schema", "stages", "together"});
+  CHECK(both["together"].is_null());
+  CHECK(Json::parse(to_json(ExplainStagesJson{{explain, second}, "why"}))["together"] == "why");
   REQUIRE(both["stages"].size() == 2);
   Json first = json;
   first.erase("schema");
