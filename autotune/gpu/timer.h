@@ -36,8 +36,8 @@ class Timer {
   Timer& operator=(Timer&&) noexcept;
   ~Timer();
 
-  // Captures as many launches at place 0 as take about 200 us (at least 10) in a CUDA graph: a hot
-  // subject. `before` is dropped: back to back means that nothing comes in between.
+  // Captures worker::launches_per_sample() launches at place 0 in a CUDA graph: a hot subject.
+  // `before` is dropped: back to back means that nothing comes in between.
   Expected<Subject> make_hot(const Subject& cold);
 
   // A cold subject's launch or a hot one's graph, without a flush and not timed.

@@ -48,10 +48,12 @@ struct CompileReply {
   friend bool operator==(const CompileReply&, const CompileReply&) = default;
 };
 
-// How many launches of `us` each a sample is the mean of: hot some 200 us without a pause.
+// How many launches of `us` each a sample is the mean of: hot some 200 us without a pause, or ten
+// launches, but of those that take longer than 200 us each as many as 2 ms hold, and two at least.
 inline int launches_per_sample(TimingMode mode, double us) {
   if (mode == TimingMode::cold) return 1;
-  return static_cast<int>(std::clamp(200 / us, 10.0, 500.0));
+  const double least = std::clamp(2000 / us, 2.0, 10.0);
+  return static_cast<int>(std::clamp(200 / us, least, 500.0));
 }
 
 struct MeasureOptions {

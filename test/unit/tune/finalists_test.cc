@@ -199,14 +199,18 @@ TEST_CASE("hot, a sample is several launches, and looks take as long as cold one
     REQUIRE(settle(trials, mode, kNone, kNone, says({{{1, 800}, {2, 800}, {3, 800}}}, &looks)));
     REQUIRE(looks.size() == 3);
     const int launches = worker::launches_per_sample(mode, 800);
-    CHECK(launches == (mode == TimingMode::hot ? 10 : 1));
+    CHECK(launches == (mode == TimingMode::hot ? 2 : 1));
     for (const Looked& look : looks) {
       const double us = 800.0 * launches * static_cast<double>(look.smem.size());
       CHECK(look.how.most_rounds * us < 310'000);
     }
   }
-  CHECK(worker::launches_per_sample(TimingMode::hot, 10) == 20);
-  CHECK(worker::launches_per_sample(TimingMode::hot, 0.1) == 500);
+  using Case = std::pair<double, int>;
+  for (const auto& [us, launches] : {Case(0.1, 500), Case(10, 20), Case(100, 10), Case(200, 10),
+                                     Case(500, 4), Case(1500, 2), Case(1e6, 2)}) {
+    CAPTURE(us);
+    CHECK(worker::launches_per_sample(TimingMode::hot, us) == launches);
+  }
 }
 
 TEST_CASE("each look is at those that the one before could not tell apart") {
