@@ -109,7 +109,9 @@ class Final {
     return code;
   }
 
-  bool expected_before(std::size_t a, std::size_t b) const {
+  // Of two that are as good as each other.
+  bool preferred(std::size_t a, std::size_t b) const {
+    if (former_ == a || former_ == b) return former_ == a;
     const auto candidate = [](const Trial& trial) {
       return search::Candidate{trial.config, trial.predicted, trial.predicted_us};
     };
@@ -205,7 +207,7 @@ class Final {
     for (auto each = seen.begin() + 1; each != seen.end(); ++each) {
       const bool as_good = level(*each, best);
       if (as_good || may_equal(*each, best)) standing_.tie = true;
-      if (as_good && expected_before(each->trial, standing_.winner)) standing_.winner = each->trial;
+      if (as_good && preferred(each->trial, standing_.winner)) standing_.winner = each->trial;
     }
     const bool default_seen =
         default_ && std::any_of(seen.begin(), seen.end(),

@@ -117,6 +117,18 @@ TEST_CASE("a tie goes to fewer resources and is said to be one") {
   CHECK(standing->tie);
 }
 
+TEST_CASE("among equals the winner of an earlier run stays") {
+  const Looking looking = says({{{9, 10.00}, {5, 10.01}, {7, 10.01}, {3, 10.2}}});
+  for (const std::size_t former : {0, 1, 2, 3}) {
+    CAPTURE(former);
+    std::vector<Trial> trials{trial(10, 9), trial(10.01, 5), trial(10.01, 7), trial(10.2, 3)};
+    const auto standing = settle(trials, TimingMode::cold, kNone, former, looking);
+    REQUIRE(standing);
+    CHECK(standing->tie);
+    CHECK(standing->winner == (former < 3 ? former : 1));
+  }
+}
+
 TEST_CASE("a tie by more than 0.2 % goes to the faster one") {
   for (const double challenger : {1003, 997}) {
     std::vector<Trial> trials{trial(1000, 5), trial(1010, challenger > 1000 ? 1 : 9)};
