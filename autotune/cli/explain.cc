@@ -72,6 +72,9 @@ std::vector<std::string> parts_of(const std::string& config, std::size_t stages)
 }
 
 Expected<int> run(const Options& options, Output& output) {
+  if (options.family.empty()) {
+    return fail(ErrorCode::bad_input, fmt::format("name a kernel family ({})", family_names()));
+  }
   const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);

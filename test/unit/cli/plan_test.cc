@@ -155,6 +155,12 @@ TEST_CASE(
   CHECK_FALSE(row["error"].is_null());
 }
 
+TEST_CASE("without a family, only commands that take a suite offer one") {
+  const std::string families = "name a kernel family (gemm, geglu, geglu_mlp)";
+  CHECK(test::run({"explain"}).err == "autotune: " + families + "\n");
+  CHECK(test::run({"plan"}).err == "autotune: " + families + " or --suite NAME|FILE\n");
+}
+
 TEST_CASE("explain takes configs that no space holds: 16 x 2048 x 16") {
   const Ran ran = test::run(
       square("explain", "nvidia-h200",
