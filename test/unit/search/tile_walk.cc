@@ -62,4 +62,10 @@ TEST_CASE("tiles that no walk width divides are walked over evenly") {
   }
 }
 
+TEST_CASE("a tile that has begun counts as one") {
+  // As many as parts of k and clusters leave of the SMs.
+  CHECK(walked({false, 4}, 16, 16, 2.5).n == 3);
+  CHECK(walked({false, 4}, 16, 16, 4.5).m == 2);
+}
+
 }  // namespace autotune::search
