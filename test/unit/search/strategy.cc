@@ -162,6 +162,50 @@ TEST_CASE("patience sets how long a strategy goes on without a gain", "[long]") 
   }
 }
 
+TEST_CASE(
+    "a search of the model strategy ends with so many trials in a row without a percent of gain") {
+  // Long launches, so that no orders of tiles are measured in the end.
+  struct Case {
+    double gain;  // of each trial over the one before
+    bool counts;  // within patience it makes a percent
+  };
+  constexpr std::size_t kPatience = 60;
+  constexpr std::size_t kGaining = 150;
+  for (const auto& [gain, counts] : {Case{0, false}, {0.0001, false}, {0.0003, true}}) {
+    INFO(gain);
+    const auto strategy = make_strategy("model", plan(), {1, kPatience});
+    REQUIRE(strategy);
+    double us = 1000;
+    std::size_t trials = 0;
+    const Run run = drive(**strategy, 1, [&, gain = gain](std::size_t candidate) {
+      if (++trials < kGaining) us *= 1 - gain;
+      return Observation{candidate, Outcome::ok, us};
+    });
+    const std::size_t gained_at = counts ? kGaining : 1;
+    CHECK(run.order.size() > gained_at + (counts ? 20 : kPatience - 1));
+    CHECK(run.order.size() < gained_at + kPatience + 20);
+  }
+}
+
+TEST_CASE("the model strategy leaves orders out where launches are long") {
+  for (const double scale : {1, 1000}) {
+    const Run run = drive(*strategy_named("model"), 8, [&](std::size_t candidate) {
+      return Observation{candidate, Outcome::ok, scale * measured_us(candidate)};
+    });
+    const auto best = std::min_element(
+        run.order.begin(), run.order.end(),
+        [](std::size_t a, std::size_t b) { return measured_us(a) < measured_us(b); });
+    const Config code = code_of(plan().survivors[*best].config);
+    const auto is_code = [&](const Candidate& each) { return code_of(each.config) == code; };
+    const auto all = std::count_if(plan().survivors.begin(), plan().survivors.end(), is_code);
+    const auto seen = std::count_if(run.order.begin(), run.order.end(), [&](std::size_t candidate) {
+      return is_code(plan().survivors[candidate]);
+    });
+    INFO(run.best_us << " us: " << seen << " of " << all);
+    CHECK((seen == all) == (scale == 1));
+  }
+}
+
 TEST_CASE("the model strategy measures the best codes in every order of their tiles") {
   // The order alone makes up to 21 %.
   const auto in_order = [](std::size_t candidate) {
@@ -253,6 +297,28 @@ TEST_CASE("model opens with every kernel, tile shapes and ways to cooperate, the
   CHECK(of_kernel["mma"] >= 2);
 }
 
+TEST_CASE("model opens with each way to cooperate that stands high in the ranking") {
+  using Manner = std::tuple<std::string_view, bool, bool, bool>;
+  const auto manner_of = [](const Candidate& each) {
+    return Manner{each.config.kernel->name(), each.resources.cluster > 1,
+                  value_of(each.config, "split_k") > 1, each.resources.workspace_bytes > 0};
+  };
+  // Some of whose best differ in nothing but the workspace, or the parts of k.
+  for (const Problem& problem : {gemm(64, 512, 16384), gemm(100, 512, 1524)}) {
+    const Plan few = plan_on("nvidia-h200", problem);
+    std::set<Manner> opened;
+    for (const std::size_t each : make_strategy("model", few).value()->next({}, 100)) {
+      opened.insert(manner_of(few.survivors[each]));
+    }
+    for (std::size_t i = 0; i < 2000; ++i) {
+      const Config& config = few.survivors.at(i).config;
+      INFO(to_string(config));
+      if (config.kernel->tile_order(config).stagger != 0) continue;
+      CHECK(opened.contains(manner_of(few.survivors[i])));
+    }
+  }
+}
+
 TEST_CASE("model finds a near-best config in few trials and stops by itself") {
   const double best = drive(*strategy_named("exhaustive"), 1000, works).best_us;
   for (const std::size_t limit : {1, 4, 16}) {
@@ -268,7 +334,10 @@ TEST_CASE("model waits for results rather than guess far ahead, and goes on when
   const auto opening = strategy->next({}, 100);
   CHECK(strategy->next({}, 100).empty());
   std::vector<Observation> history;
-  for (std::size_t i = 0; i < 4; ++i) history.push_back(works(opening[i]));
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(strategy->next(history, 100).empty());
+    history.push_back(works(opening[i]));
+  }
   const auto more = strategy->next(history, 100);
   CHECK(more.size() == 4);
   for (const std::size_t candidate : more) {
@@ -322,6 +391,20 @@ TEST_CASE("model measures staggered configs where the space has no others, the d
     if (kernels.size() > 20) break;
   }
   CHECK(kernels.contains("wgmma"));
+}
+
+TEST_CASE("model does not ask for what was measured without its asking") {
+  std::vector<std::size_t> order = drive(*strategy_named("model"), 1, works).order;
+  REQUIRE(order.size() > 20);
+  const std::size_t former = order[10];  // which it would come to
+  const auto strategy = strategy_named("model");
+  auto batch = strategy->next({}, 1);
+  std::vector<Observation> history{works(former)};
+  for (; !batch.empty(); batch = strategy->next(history, 1)) {
+    CHECK(batch.front() != former);
+    history.push_back(works(batch.front()));
+  }
+  CHECK(history.size() > 20);
 }
 
 TEST_CASE("model measures a former winner's code in every order, wherever that stands") {
@@ -380,6 +463,24 @@ TEST_CASE("neighbours differ by one step of one parameter") {
     }
     CHECK(changed == 1);
   }
+}
+
+TEST_CASE("neighbours lie on both sides of a config, which is one of theirs") {
+  const Neighbours neighbours(plan());
+  bool less = false;
+  bool more = false;
+  for (std::size_t center = 0; center < plan().survivors.size(); center += 997) {
+    const ParameterValuesArray& from = plan().survivors[center].config.values;
+    for (const std::size_t each : neighbours.of(center)) {
+      const ParameterValuesArray& to = plan().survivors[each].config.values;
+      less = less || to < from;
+      more = more || to > from;
+      const auto back = neighbours.of(each);
+      CHECK(std::find(back.begin(), back.end(), center) != back.end());
+    }
+  }
+  CHECK(less);
+  CHECK(more);
 }
 
 }  // namespace autotune::search

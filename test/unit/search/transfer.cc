@@ -1,5 +1,7 @@
 #include "search/transfer.h"
 
+#include <algorithm>
+
 #include "real_plans.h"
 
 namespace autotune::search {
@@ -13,6 +15,17 @@ double model_us(const Config& config, const Problem& problem) {
   Resources resources;
   REQUIRE_FALSE(check(config, problem, traits_of(problem), device, {}, &resources));
   return predict_us(config, problem, device, resources, 0);
+}
+
+// The fastest or the slowest of a kernel as predicted.
+const Candidate& of_kernel(const Plan& plan, std::string_view kernel, bool fastest = true) {
+  const Candidate* found = nullptr;
+  for (const Candidate& each : plan.survivors) {
+    if (each.config.kernel->name() != kernel) continue;
+    if (found == nullptr || !fastest) found = &each;
+  }
+  REQUIRE(found != nullptr);
+  return *found;
 }
 
 }  // namespace
@@ -52,6 +65,72 @@ TEST_CASE("the nearer a tuned problem, the more it counts") {
   const double us = model.predict_us(each.config, asked, each.resources);
   CHECK(us > 1.15 * each.predicted_us);
   CHECK(us < 1.2 * each.predicted_us);
+}
+
+TEST_CASE("a config that runs at no tuned problem is as far off as the winners are") {
+  const Plan tuned = plan_on(kH200, gemm(4096, 4096, 4096));
+  const Candidate& winner = tuned.default_config();
+  const CorrectedModel model({{tuned.problem, winner.config, 1.5 * winner.predicted_us, 1}},
+                             device_named(kH200), 0);
+  const Plan asked = plan_on(kH200, gemm(1, 4096, 4096));
+  const Candidate& few_rows = of_kernel(asked, "gemv");
+  CHECK(model.predict_us(few_rows.config, asked.problem, few_rows.resources) ==
+        Approx(1.5 * few_rows.predicted_us));
+}
+
+TEST_CASE(
+    "far behind winners of two kernels, each config is as far off as that of its own kernel") {
+  const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096));
+  const auto won = [&](const char* kernel, double ratio) {
+    const Candidate& winner = of_kernel(plan, kernel);
+    return Tuned{plan.problem, winner.config, ratio * winner.predicted_us, 1};
+  };
+  const CorrectedModel model({won("wgmma", 1.5), won("mma", 1.1)}, device_named(kH200), 0);
+  for (const auto& [kernel, ratio] : {std::pair("wgmma", 1.5), {"mma", 1.1}}) {
+    const Candidate& slow = of_kernel(plan, kernel, false);
+    CHECK(model.predict_us(slow.config, plan.problem, slow.resources) ==
+          Approx(ratio * slow.predicted_us));
+  }
+}
+
+TEST_CASE("a winner that the rules of quality refuse has been measured, and counts") {
+  const Problem tuned = gemm(4096, 4096, 4096);
+  Limits keep;
+  keep.keep_slow = true;
+  const Plan plan = plan_on(kH200, tuned, keep);
+  const auto refused =
+      std::find_if(plan.survivors.begin(), plan.survivors.end(), [&](const Candidate& each) {
+        return check(each.config, tuned, traits_of(tuned), device_named(kH200), {}, nullptr);
+      });
+  REQUIRE(refused != plan.survivors.end());
+  const CorrectedModel model({{tuned, refused->config, 2 * refused->predicted_us, 0}},
+                             device_named(kH200), 0);
+  CHECK(model.predict_us(refused->config, tuned, refused->resources) ==
+        Approx(2 * refused->predicted_us));
+}
+
+TEST_CASE("a winner that cannot run where it is said to have won is left out") {
+  const Plan plan = plan_on(kH200, gemm(4096, 4096, 4096));
+  const Candidate& best = plan.default_config();
+  const Config gemv = of_kernel(plan_on(kH200, gemm(1, 4096, 4096)), "gemv").config;  // few rows
+  Problem exact = gemm(4096, 4096, 4096, DType::fp32);
+  exact.exact_fp32 = true;  // which wgmma does not multiply
+  const CorrectedModel model({{plan.problem, gemv, 1, 0}, {*checked(exact), best.config, 1, 0}},
+                             device_named(kH200), 0);
+  CHECK(model.predict_us(best.config, plan.problem, best.resources) == Approx(best.predicted_us));
+}
+
+TEST_CASE("on a part of the SMs the model is corrected by what it says of as many") {
+  const Problem tuned = gemm(4096, 4096, 4096);
+  Limits quarter;
+  quarter.max_sms = 33;
+  const Plan plan = plan_on(kH200, tuned, quarter);
+  const Candidate& winner = plan.default_config();
+  const double measured = 1.2 * winner.predicted_us;
+  const CorrectedModel model({{tuned, winner.config, measured, 0}}, device_named(kH200), 33);
+  CHECK(model.predict_us(winner.config, tuned, winner.resources) == Approx(measured));
+  const CorrectedModel nothing({}, device_named(kH200), 33);
+  CHECK(nothing.predict_us(winner.config, tuned, winner.resources) == Approx(winner.predicted_us));
 }
 
 }  // namespace autotune::search
