@@ -190,6 +190,58 @@ TEST_CASE("twenty finalists, six of one tile shape and three of one code at most
   CHECK(looks[0].smem.size() == 20);
 }
 
+TEST_CASE("who is more than a tenth behind the second is not in the final") {
+  std::vector<Trial> trials{trial(9, 1, 16), trial(10, 2, 32), trial(10.9, 3, 48),
+                            trial(11.1, 4, 64)};
+  std::vector<Looked> looks;
+  REQUIRE(settle(trials, TimingMode::cold, kNone, kNone,
+                 says({{{1, 9}, {2, 10}, {3, 10.9}, {4, 11.1}}}, &looks)));
+  REQUIRE(looks.size() == 1);
+  CHECK(looks[0].smem == std::vector<std::int64_t>{1, 2, 3});
+}
+
+TEST_CASE(
+    "of those that cannot be told apart six are left for the second look, three for the third") {
+  std::vector<Trial> trials;
+  Said said;
+  for (int i = 1; i <= 10; ++i) {
+    trials.push_back(trial(1000, i, 16 * i));
+    said.us[i] = 1000;
+  }
+  std::vector<Looked> looks;
+  REQUIRE(settle(trials, TimingMode::cold, kNone, kNone, says(said, &looks)));
+  REQUIRE(looks.size() == 3);
+  CHECK(looks[0].smem.size() == 10);
+  CHECK(looks[1].smem.size() == 6);
+  CHECK(looks[2].smem.size() == 3);
+}
+
+TEST_CASE("short launches get more rounds where their ratio stays uncertain, but not at first") {
+  for (const double us : {10, 800}) {
+    std::vector<Trial> trials{trial(us, 1, 16), trial(us, 2, 32)};
+    std::vector<Looked> looks;
+    REQUIRE(settle(trials, TimingMode::cold, kNone, kNone, says({{{1, us}, {2, us}}}, &looks)));
+    REQUIRE(looks.size() == 3);
+    CHECK(looks[0].how.most_rounds == looks[0].how.rounds);
+    for (const Look& thorough : {looks[1].how, looks[2].how}) {
+      CHECK(thorough.most_rounds == (us == 10 ? 4 : 1) * thorough.rounds);
+    }
+  }
+}
+
+TEST_CASE("three finalists at least, however long their launches are") {
+  std::vector<Trial> trials;
+  Said said;
+  for (int i = 1; i <= 5; ++i) {
+    trials.push_back(trial(80'000 + i, i, 16 * i));
+    said.us[i] = 80'000 + 2000 * i;
+  }
+  std::vector<Looked> looks;
+  REQUIRE(settle(trials, TimingMode::cold, kNone, kNone, says(said, &looks)));
+  REQUIRE(looks.size() == 1);
+  CHECK(looks[0].smem == std::vector<std::int64_t>{1, 2, 3});
+}
+
 TEST_CASE("few finalists where launches are long, and fewer rounds") {
   std::vector<Trial> trials;
   Said said;
@@ -301,6 +353,38 @@ TEST_CASE("a finalist that fails is left behind") {
   CHECK(standing->timed_again == std::set<std::size_t>{0, 2});
 }
 
+TEST_CASE("a default that fails in the final does not win by the time that it had before") {
+  std::vector<Trial> trials{trial(10.1, 7, 16), trial(10, 1, 32), trial(10, 2, 48)};
+  const auto standing = settle(trials, TimingMode::cold, 0, kNone, says({{{1, 10.3}, {2, 10.5}}}));
+  REQUIRE(standing);
+  CHECK(standing->winner == 1);
+}
+
+TEST_CASE("what a look says of a finalist replaces all that was measured of it before") {
+  std::vector<Trial> trials{trial(10, 1, 16), trial(10, 2, 32)};
+  const auto standing = settle(trials, TimingMode::cold, kNone, kNone,
+                               [](const std::vector<const Trial*>& shown,
+                                  Look) -> Expected<std::optional<worker::CompareReply>> {
+                                 worker::CompareReply reply;
+                                 for (const Trial* trial : shown) {
+                                   worker::Side& side = reply.sides.emplace_back();
+                                   side.ratio = side.ratio_lo = side.ratio_hi =
+                                       trial->predicted.smem_bytes == 1 ? 1.0 : 1.1;
+                                   side.measurement.median_us = 10 * side.ratio;
+                                   side.measurement.relative_error = 0.001;
+                                   side.measurement.samples = 33;
+                                   side.measurement.throttled = true;
+                                 }
+                                 return reply;
+                               });
+  REQUIRE(standing);
+  for (const Trial& each : trials) {
+    CHECK(each.measurement.relative_error == 0.001);
+    CHECK(each.measurement.samples == 33);
+    CHECK(each.measurement.throttled);
+  }
+}
+
 TEST_CASE("where no look is possible the first measurement decides") {
   std::vector<Trial> trials{trial(10.1, 1), trial(10, 9)};
   const auto standing =
@@ -328,6 +412,18 @@ TEST_CASE("the winner of an earlier run is timed again where others as slow as i
       settle(trials, TimingMode::cold, kNone, 2, says({{{5, 13}, {7, 13}, {6, 12}}}));
   REQUIRE(standing);
   CHECK_FALSE(standing->timed_again.contains(2));
+}
+
+TEST_CASE("who led by a mistake keeps neither the default nor a former winner out of the final") {
+  for (const bool former : {false, true}) {
+    std::vector<Trial> trials{trial(10.4, 9, 16), trial(15, 1, 32), trial(18, 5, 48)};
+    const std::optional<std::size_t> seeded = 2;
+    const auto standing =
+        settle(trials, TimingMode::cold, former ? std::nullopt : seeded,
+               former ? seeded : std::nullopt, says({{{9, 15.7}, {1, 15}, {5, 14}}}));
+    REQUIRE(standing);
+    CHECK(standing->winner == 2);
+  }
 }
 
 TEST_CASE("an error of a look ends the final") {
