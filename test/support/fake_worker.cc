@@ -197,6 +197,7 @@ CompareReply compare(const CompareRequest& request) {
     reply.sides.emplace_back().measurement.median_us = test::fake_time_us(contender.config);
   }
   note(who + (request.baseline ? " baseline" : ""));
+  note("rounds " + std::to_string(request.rounds));
   for (const Contender& contender : request.contenders) misbehave(asked(contender.config));
   if (request.baseline) {
     reply.baseline = "cublasLt #3";
