@@ -1,6 +1,7 @@
 // Searches that are bounded, stopped or restricted: what they answer, and whether they crown.
 #include <atomic>
 
+#include "autotune/tune/session.h"
 #include "autotune/tune/tuner.h"
 #include "test/support/tuning.h"
 
@@ -41,6 +42,41 @@ TEST_CASE("a budget is respected, and gives an answer however small it is") {
     CHECK(result.seconds < budget + 5);
     CHECK_FALSE(result.cancelled);
   }
+}
+
+TEST_CASE("the finalists have a share of a short budget, and some seconds of a long one") {
+  CHECK(without_final(0) == 0);
+  CHECK(without_final(2) < 0.9 * 2);
+  CHECK(without_final(2) > 0.8 * 2);
+  CHECK(without_final(600) < 600 - 2);
+  CHECK(without_final(600) > 600 - 3);
+}
+
+TEST_CASE("a budget that is over waits for a config that works where the first do not") {
+  Watcher watcher;
+  TuneOptions options = fake_options();
+  tuned(options, small_problem(), nullptr, watcher);
+  std::string rules;
+  for (std::size_t i = 0; i < 8; ++i) {
+    rules += to_string(watcher.plans[0].survivors.at(i).config) + "=>refuse|";
+  }
+  const Setting refused("AUTOTUNE_FAKE_RULES", rules);
+  options.budget_seconds = 0.0001;
+  const TuneResult result = tuned(options, small_problem(), nullptr, watcher);
+  CHECK(result.winner.config == watcher.plans[0].survivors.at(8).config);
+  CHECK(result.default_us == 0);
+}
+
+TEST_CASE("a measurement that hangs holds up the end of a budget for a moment only") {
+  Watcher watcher;
+  TuneOptions options = fake_options();
+  tuned(options, small_problem(), nullptr, watcher);
+  const std::string hangs = to_string(watcher.plans[0].survivors.at(3).config);
+  const Setting rules("AUTOTUNE_FAKE_RULES", hangs + "=>hang");
+  options.budget_seconds = 1;
+  const TuneResult result = tuned(options, small_problem(), nullptr, watcher);
+  CHECK(result.outcomes.at("ok") < 4);
+  CHECK(result.seconds < 10);
 }
 
 TEST_CASE("a stopped run keeps what was measured") {

@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "autotune/tune/session.h"
 #include "autotune/tune/tuner.h"
 #include "test/support/tuning.h"
 
@@ -72,6 +73,15 @@ void crown_former(cache::Store& store, const Config& former, bool todays_code) {
   REQUIRE(store.crown(*record));
 }
 
+// Notes how many trials each stage began with, too.
+struct StageWatcher : Watcher {
+  void planned(const search::Plan& plan) override {
+    begins.push_back(trials.size());
+    Watcher::planned(plan);
+  }
+  std::vector<std::size_t> begins;
+};
+
 }  // namespace
 
 TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
@@ -122,6 +132,56 @@ TEST_CASE("an MLP's stages are tuned, then which of their best go together") {
     CHECK(code->has_value());
   }
   CHECK(watcher.warnings.empty());
+}
+
+TEST_CASE("an MLP's stages have half each of what a budget leaves for searching") {
+  TuneOptions options = test::fake_options("model");  // which knows no total, so that what is left
+  options.budget_seconds = 1000;                      // is of the budget
+  StageWatcher watcher;
+  const TuneResult result = tuned(options, small_mlp(), nullptr, watcher);
+  REQUIRE(watcher.begins.size() == 2);
+  for (const Progress& each : watcher.progress) {
+    CHECK(each.elapsed_s + each.left_s == Approx(without_final(1000) / 2));
+  }
+  // The second's begins when the first is done.
+  const Progress& last_of_first = watcher.progress.at(watcher.begins[1] - 1);
+  CHECK(watcher.progress.at(watcher.begins[1]).elapsed_s < last_of_first.elapsed_s);
+  CHECK(result.seconds > last_of_first.elapsed_s + watcher.progress.back().elapsed_s);
+}
+
+TEST_CASE("an MLP's result tells what became of the trials of both stages") {
+  const Setting rules("AUTOTUNE_FAKE_RULES", "STAGES=2=>fail");
+  const FakeLog log;
+  Watcher watcher;
+  const TuneResult result = tuned(options_of_mlp(), small_mlp(), nullptr, watcher);
+  std::size_t failed = 0;
+  for (const Trial& trial : watcher.trials) failed += trial.outcome == Outcome::compile_failed;
+  REQUIRE(failed > 0);
+  CHECK(result.outcomes.at("compile_failed") == static_cast<std::int64_t>(failed));
+  CHECK_FALSE(result.failures.empty());
+  for (const Trial& trial : result.failures) CHECK(trial.outcome == Outcome::compile_failed);
+  CHECK(result.compiled == static_cast<std::int64_t>(log.lines("compile").size()));
+}
+
+TEST_CASE("an MLP's pair is expected to take what both of its stages do, and leads the second") {
+  const FakeLog log;
+  Watcher watcher;
+  const TuneResult result = tuned(options_of_mlp(), small_mlp(), nullptr, watcher);
+  double predicted_us = 0;
+  for (const std::size_t stage : {0, 1}) {
+    const Config own = stage_of(result.winner.config, stage);
+    for (const search::Candidate& each : watcher.plans.at(stage).survivors) {
+      if (each.config == own) predicted_us += each.predicted_us;
+    }
+  }
+  CHECK(result.winner.predicted_us == Approx(predicted_us));
+  std::set<double> times;
+  for (const std::string& pair : compared(log)) times.insert(test::fake_time_us(pair));
+  REQUIRE(times.size() > 1);
+  const double best = *times.begin();
+  REQUIRE(best == Approx(result.winner.measurement.median_us));
+  CHECK(result.lead_percent > 0);
+  CHECK(result.lead_percent >= (*std::next(times.begin()) / best - 1) * 99.9);
 }
 
 TEST_CASE("tuning an MLP again measures neither stage again") {
@@ -189,6 +249,27 @@ TEST_CASE("a restricted run crowns no winner of an MLP") {
   const TuneResult result = tuned(options, small_mlp(), &store, watcher);
   CHECK_FALSE(result.crowned);
   CHECK_FALSE(winner_of(store, small_mlp()));
+  const auto pairs = store.trials(problem_key(small_mlp()), fingerprint(h200()));
+  REQUIRE(pairs);
+  REQUIRE(pairs->size() == 1);  // but keeps what it took
+  CHECK(pairs->front().key.config == to_string(result.winner.config));
+}
+
+TEST_CASE("a restricted run does not bring back the winner of a whole one") {
+  const TempFolder folder;
+  cache::Store store = open_store(folder);
+  Watcher watcher;
+  const TuneResult before = tuned(options_of_mlp(), small_mlp(), &store, watcher);
+  const Config former = faster_pair(watcher.plans, before.winner.config);
+  crown_former(store, former, true);
+  const Config own = stage_of(former, 1);
+  TuneOptions options = options_of_mlp();
+  options.limits.excludes.push_back(
+      parse_pattern(to_string(own), stage_of(*find_family("geglu_mlp"), 1)).value());
+  const FakeLog log;
+  const TuneResult result = tuned(options, small_mlp(), &store, watcher);
+  CHECK(stage_of(result.winner.config, 1) != own);
+  CHECK_FALSE(compared(log).contains(to_string(former)));
 }
 
 TEST_CASE("a pair that takes its worker down leaves the others in the final") {
