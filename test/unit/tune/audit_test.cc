@@ -124,4 +124,23 @@ TEST_CASE("a stopped audit is cancelled and leaves no false memory") {
   CHECK(fixture.memo.empty());
 }
 
+TEST_CASE(
+    "an audit that is stopped halfway remembers what was compiled, and the next does the rest") {
+  Fixture fixture;
+  const test::FakeLog log;
+  std::atomic<bool> stop{false};
+  const auto stopped = audit(
+      fixture.plan, h200(), fixture.space, fixture.limits, {30, 0, 3}, *fixture.pool, fixture.memo,
+      [&](std::int64_t done, std::int64_t) { stop = done >= 5; }, stop);
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().code == ErrorCode::cancelled);
+  CHECK(fixture.memo.size() >= 5);
+  CHECK(fixture.memo.size() < 30);
+  for (const auto& [key, reply] : fixture.memo) CHECK_FALSE(reply.actual.registers == 0);
+  const AuditReport report = fixture.run({30, 0, 3});
+  CHECK(report.compiled == 30);
+  CHECK(report.clean());
+  CHECK(fixture.memo.size() == 30);
+}
+
 }  // namespace autotune::tune
