@@ -130,6 +130,7 @@ TEST_CASE("numbers of other options are checked too") {
   check_refused(with({"--activation", "gelu"}), "gelu_tanh, gelu_erf, silu, relu");
   check_refused(with({"--activation", "silu"}), "does not go with the family gemm");
   check_refused(with({"--compile", "some"}), "--compile");
+  check_refused(with({"--compile", "0"}), "--compile");
   check_refused(with({"--audit", "0"}), "--audit");
   check_refused(with({"--seed", "-1"}), "--seed");
   check_refused(with({"--exclude", "mma:no_such_parameter=1"}),

@@ -1,5 +1,9 @@
 #include "autotune/tune/audit.h"
 
+#include <algorithm>
+#include <cstdlib>
+
+#include "test/support/problems.h"
 #include "test/support/tuning.h"
 
 namespace autotune::tune {
@@ -100,6 +104,68 @@ TEST_CASE("spills are counted against what was predicted") {
   REQUIRE(fixture.plan.rejected.count("predicted_spill"));
   CHECK(report.spill_predicted > 0);
   CHECK(report.spill_right == report.spill_predicted);
+}
+
+TEST_CASE("what does not compile spills nothing and is no false reject") {
+  for (const bool compiles : {true, false}) {
+    const Setting rules("AUTOTUNE_FAKE_RULES", compiles ? "" : "THREADS=>fail");
+    Fixture fixture;
+    const AuditReport report = fixture.run({10, 40, 3});
+    CHECK(report.sampled > 0);
+    CHECK(report.false_rejects == 0);
+    CHECK((report.spill_predicted > 0) == compiles);
+    CHECK(report.spill_right == 0);  // no fake code does
+    CHECK(report.spill_missed == 0);
+  }
+}
+
+TEST_CASE("half of the estimates of registers are off by the median or less, nine tenths by p90") {
+  Fixture fixture;
+  const AuditReport report = fixture.run({60, 0, 3});
+  std::int64_t within_median = 0;
+  std::int64_t beyond_median = 0;
+  std::int64_t within_p90 = 0;
+  std::int64_t beyond_p90 = 0;
+  for (const auto& [config, resources, predicted_us] :
+       search::sample_survivors(fixture.plan, 60, 3)) {
+    const int actual = resources.threads > 512 ? 64 : 100;  // the fake compiler's
+    const int off = std::abs(resources.registers - actual);
+    within_median += off <= report.registers.median;
+    beyond_median += off >= report.registers.median;
+    within_p90 += off <= report.registers.p90;
+    beyond_p90 += off >= report.registers.p90;
+  }
+  CHECK(within_median >= 30);
+  CHECK(beyond_median >= 30);
+  CHECK(within_p90 >= 54);
+  CHECK(beyond_p90 >= 6);
+}
+
+TEST_CASE("what is rejected for the device's memory is no false reject by a byte") {
+  struct Case {
+    Problem problem;
+    std::int64_t bytes;  // of its matrices
+  };
+  const Problem gated = test::geglu(2000, 600, 1000, DType::bf16, Layout::tn, Activation::silu);
+  for (const auto& [problem, bytes] :
+       {Case{test::gemm(2000, 600, 1000), 2 * (2000 * 1000 + 600 * 1000 + 2000 * 600)},
+        Case{gated, 2 * (2000 * 1000 + 2 * 600 * 1000 + 2000 * 600)}}) {
+    INFO(describe(problem));
+    Fixture fixture;
+    fixture.plan = {};
+    fixture.plan.problem = problem;
+    fixture.space = *io::default_space(problem.family);
+    fixture.device.dram_bytes = bytes - 1;
+    const AuditReport report = fixture.run({0, 60, 3});
+    CHECK(report.sampled == 60);
+    const auto rejects = search::sample_rejects(problem, fixture.device, fixture.space, {}, 60, 3);
+    CHECK(std::any_of(rejects.begin(), rejects.end(), [](const search::Reject& each) {
+      return each.verdict.rule == Rule::memory;
+    }));
+    for (const std::string& finding : report.findings) {  // of what the fake compiler does not know
+      CHECK(finding.find("device memory") == std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("a memo spares what was compiled before") {
