@@ -85,8 +85,7 @@ class Final {
   struct Seen {
     std::size_t trial;
     double ratio;  // to the first of the look
-    double lo;
-    double hi;
+    double lo;  // of its interval
   };
 
   using Shape = std::vector<std::tuple<const HostTwin*, std::int32_t, std::int32_t>>;
@@ -179,17 +178,15 @@ class Final {
       if (side.outcome != Outcome::ok) continue;
       retime(trials_[field[i]], side.measurement);
       standing_.timed_again.insert(field[i]);
-      seen.push_back({field[i], side.ratio, side.ratio_lo, side.ratio_hi});
+      seen.push_back({field[i], side.ratio, side.ratio_lo});
     }
     std::stable_sort(seen.begin(), seen.end(),
                      [](const Seen& a, const Seen& b) { return a.ratio < b.ratio; });
     return seen;
   }
 
-  // Whether it may be as fast as the best: no more than `best` allows, by the interval.
-  static bool may_equal(const Seen& each, const Seen& best) {
-    return each.lo <= best.hi && best.lo <= each.hi && each.lo <= best.ratio;
-  }
+  // Whether it may be as fast as the best, by its interval.
+  static bool may_equal(const Seen& each, const Seen& best) { return each.lo <= best.ratio; }
 
   // As good as the best: too close to matter, or perhaps equal.
   bool level(const Seen& each, const Seen& best) const {
