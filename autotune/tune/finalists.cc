@@ -85,7 +85,7 @@ class Final {
   struct Seen {
     std::size_t trial;
     double ratio;  // to the first of the look
-    double lo;  // of its interval
+    double lo;     // of its interval
   };
 
   using Shape = std::vector<std::tuple<const HostTwin*, std::int32_t, std::int32_t>>;
