@@ -48,6 +48,7 @@ inline std::vector<std::pair<Problem, Config>> ragged_products() {
       "block_m=64,block_n=128,block_k=128,stages=1,warps_m=1,warps_n=2,warps_k=2,split_k=8",
       "block_m=128,block_n=64,block_k=64,stages=2,warps_m=2,warps_n=1,warps_k=2,split_k=1",
       "block_m=48,block_n=48,block_k=192,stages=1,warps_m=1,warps_n=2,warps_k=2,split_k=1",
+      "block_m=48,block_n=48,block_k=128,stages=1,warps_m=3,warps_n=3,warps_k=1,split_k=1",
       "block_m=16,block_n=8,block_k=64,stages=2,warps_m=1,warps_n=1,warps_k=2,split_k=1,boxes=1",
       "block_m=64,block_n=64,block_k=64,stages=3,warps_m=2,warps_n=1,warps_k=2,split_k=1,boxes=1",
       "block_m=32,block_n=64,block_k=192,stages=1,warps_m=1,warps_n=2,warps_k=1,split_k=2,boxes=1"};
