@@ -38,8 +38,8 @@ using Looking = std::function<Expected<std::optional<worker::CompareReply>>(
 // to 1.3 times the second's time. Up to three looks, each at those that the one before could not
 // tell apart. Of those within 0.2 %, or 0.1 us and 0.4 %, the winner of an earlier run stays, and
 // else the one wins that the plan ranks first, so that two runs which found others among equals
-// choose alike. The default config is only beaten
-// by what was no slower when the two were last timed. Errors are those of `looking`.
+// choose alike. The default config is only beaten by what was no slower when the two were last
+// timed. Errors are those of `looking`.
 Expected<Standing> settle(std::vector<Trial>& trials, TimingMode mode,
                           std::optional<std::size_t> default_index,
                           std::optional<std::size_t> former_index, const Looking& looking);
