@@ -17,14 +17,7 @@
 namespace autotune::tune {
 namespace {
 
-using test::fake_options;
-using test::FakeLog;
-using test::h200;
-using test::open_store;
-using test::small_problem;
-using test::TempFolder;
-using test::tuned;
-using test::Watcher;
+using namespace test;
 
 bool alive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");

@@ -9,15 +9,7 @@
 namespace autotune::tune {
 namespace {
 
-using test::fake_options;
-using test::FakeLog;
-using test::h200;
-using test::open_store;
-using test::Setting;
-using test::small_problem;
-using test::TempFolder;
-using test::tuned;
-using test::Watcher;
+using namespace test;
 
 // Crowned for this problem: as an earlier run left it, or on code that is another one today.
 void crown_instead(cache::Store& store, const Problem& problem, const Config& config,

@@ -7,14 +7,7 @@
 
 namespace autotune::tune {
 
-using test::fake_options;
-using test::h200;
-using test::open_store;
-using test::Setting;
-using test::small_problem;
-using test::TempFolder;
-using test::tuned;
-using test::Watcher;
+using namespace test;
 
 TEST_CASE("a bound on trials is kept, and holds the default config") {
   for (const char* strategy : {"exhaustive", "random", "evolution", "model"}) {

@@ -7,15 +7,7 @@
 namespace autotune::tune {
 namespace {
 
-using test::fake_options;
-using test::FakeLog;
-using test::h200;
-using test::open_store;
-using test::Setting;
-using test::small_problem;
-using test::TempFolder;
-using test::tuned;
-using test::Watcher;
+using namespace test;
 
 std::string hash_of(const Trial& trial, const Problem& problem) {
   return source_hash(trial.config, traits_of(problem), h200());
