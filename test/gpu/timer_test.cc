@@ -78,7 +78,7 @@ TEST_CASE("a kernel that waits 300 us takes 300 us, cold and hot") {
   const gpu::Subject cold = waits.subject();
   CHECK(median_of(timer, cold) == Approx(303).margin(6));
   const gpu::Subject hot = timer.make_hot(cold).value();
-  CHECK(hot.runs == 10);
+  CHECK(hot.runs == 6);  // as many as 2 ms hold
   CHECK(median_of(timer, hot) == Approx(303).margin(6));
 }
 
