@@ -1,9 +1,10 @@
 // `autotune plan`: what would be tried, in which order, and why the rest would not.
 #include <fmt/format.h>
 
+#include <atomic>
+#include <cstddef>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "autotune/cli/command.h"
@@ -64,6 +65,95 @@ std::optional<Error> lack_together(const std::vector<Config>& defaults, const Pr
   return verdict ? std::optional(search::too_large(problem, device, *verdict)) : std::nullopt;
 }
 
+// The plans of a request, one problem after another. The references must outlive it.
+class Planner {
+ public:
+  Planner(const Request& request, const DeviceSpec& device, const search::Space& space,
+          const search::Limits& limits, PlanAuditor& auditor, Output& output)
+      : device_(device),
+        space_(space),
+        limits_(limits),
+        auditor_(auditor),
+        output_(output),
+        suite_(request.suite),
+        stages_(stage_count(request.problems.front())),
+        caps_(caps_text(limits, device)),
+        document_{device.name, std::nullopt, {}, caps_json(limits, device)} {
+    if (!suite_.empty() || stages_ > 1) document_.suite = suite_;
+  }
+
+  // Errors: cancelled, or what kept the audit from its work. Where nothing fits is no error yet.
+  Expected<void> add(const Problem& problem, const std::atomic<bool>& stop) {
+    std::vector<Config> defaults;
+    for (std::size_t i = 0; i < stages_; ++i) {
+      if (stop) return fail(ErrorCode::cancelled, "stopped before every problem was planned");
+      const auto config = add_stage(stage_of(problem, i), stop);
+      if (!config) return tl::unexpected(config.error());
+      if (*config) defaults.push_back(**config);
+    }
+    if (const auto lack = lack_together(defaults, problem, device_, limits_)) {
+      document_.rows.back().error = lack->message;
+      if (!nothing_fits_) nothing_fits_ = lack;
+    }
+    return {};
+  }
+
+  // Errors: nothing_fits, where that was so for one of them; of writing JSON.
+  Expected<int> finish() {
+    if (!in_full()) {
+      output_.text(fmt::format("{} on {}{}\n{}", suite_, device_.name, caps_, table_.str()));
+    }
+    if (const auto done = output_.json(document_); !done) return tl::unexpected(done.error());
+    if (!auditor_.clean()) return kExitFailed;
+    if (nothing_fits_) return tl::unexpected(*nothing_fits_);
+    return kExitDone;
+  }
+
+ private:
+  bool in_full() const { return suite_.empty() || output_.verbose(); }
+
+  // The default config; none where nothing fits.
+  Expected<std::optional<Config>> add_stage(const Problem& stage, const std::atomic<bool>& stop) {
+    const search::Space& space = *io::space_for(stage.family, &space_);
+    search::Plan counted;
+    const auto plan = search::make_plan(stage, device_, space, limits_, &counted);
+    if (!plan) {
+      add_failure(stage, counted, plan.error());
+      return std::nullopt;
+    }
+    document_.rows.push_back(plan_row(*plan, device_));
+    table_.add(*plan);
+    if (in_full()) print_whole(*plan, device_, caps_, output_);
+    if (output_.quiet()) {
+      output_.result(stage_label(stage, stages_) + document_.rows.back().default_config + "\n");
+    }
+    const auto audited = auditor_.audit(*plan, space, stop, document_.rows.back());
+    if (!audited) return tl::unexpected(audited.error());
+    return plan->default_config().config;
+  }
+
+  void add_failure(const Problem& stage, const search::Plan& counted, const Error& error) {
+    io::PlanRowJson& row = document_.rows.emplace_back(plan_row(counted, device_));
+    row.problem = stage;
+    row.error = error.message;
+    if (in_full() && counted.generated > 0) print_whole(counted, device_, caps_, output_);
+    table_.add_failure(stage, counted);
+    if (!nothing_fits_) nothing_fits_ = error;
+  }
+
+  const DeviceSpec& device_;
+  const search::Space& space_;
+  const search::Limits& limits_;
+  PlanAuditor& auditor_;
+  Output& output_;
+  std::string suite_;  // empty: one problem
+  std::size_t stages_;
+  std::string caps_;
+  io::PlanJson document_;
+  SuiteTable table_;
+  std::optional<Error> nothing_fits_;  // the first such
+};
+
 Expected<int> run(const Options& options, Output& output) {
   const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
@@ -80,57 +170,13 @@ Expected<int> run(const Options& options, Output& output) {
   auto auditor = PlanAuditor::create(*wanted, device->spec, *limits, output);
   if (!auditor) return tl::unexpected(auditor.error());
 
-  const bool suite = !request->suite.empty();
-  const bool whole = !suite || output.verbose();
-  const std::string caps = caps_text(*limits, device->spec);
-  io::PlanJson document{device->spec.name, std::nullopt, {}, caps_json(*limits, device->spec)};
-  const std::size_t stages = stage_count(request->problems.front());
-  const bool rows = suite || stages > 1;
-  if (rows) document.suite = request->suite;
-  SuiteTable table;
-  std::optional<Error> first;
+  Planner planner(*request, device->spec, *space, *limits, *auditor, output);
   for (const Problem& problem : request->problems) {
-    std::vector<Config> defaults;
-    for (std::size_t i = 0; i < stage_count(problem); ++i) {
-      if (interrupt.flag()) {
-        return fail(ErrorCode::cancelled, "stopped before every problem was planned");
-      }
-      const Problem stage = stage_of(problem, i);
-      const search::Space& own = *io::space_for(stage.family, &*space);
-      search::Plan counted;
-      const auto plan = search::make_plan(stage, device->spec, own, *limits, &counted);
-      if (!plan) {
-        io::PlanRowJson& row = document.rows.emplace_back(plan_row(counted, device->spec));
-        row.problem = stage;
-        row.error = plan.error().message;
-        if (whole && counted.generated > 0) print_whole(counted, device->spec, caps, output);
-        table.add_failure(stage, counted);
-        if (!first) first = plan.error();
-        continue;
-      }
-      defaults.push_back(plan->default_config().config);
-      document.rows.push_back(plan_row(*plan, device->spec));
-      table.add(*plan);
-      if (whole) print_whole(*plan, device->spec, caps, output);
-      if (output.quiet()) {
-        output.result(stage_label(stage, stages) + document.rows.back().default_config + "\n");
-      }
-      const auto audited = auditor->audit(*plan, own, interrupt.flag(), document.rows.back());
-      if (!audited) return tl::unexpected(audited.error());
-    }
-    if (const auto lack = lack_together(defaults, problem, device->spec, *limits)) {
-      document.rows.back().error = lack->message;
-      if (!first) first = lack;
+    if (const auto added = planner.add(problem, interrupt.flag()); !added) {
+      return tl::unexpected(added.error());
     }
   }
-  if (!whole) {
-    output.text(
-        fmt::format("{} on {}{}\n{}", request->suite, device->spec.name, caps, table.str()));
-  }
-  if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
-  if (!auditor->clean()) return kExitFailed;
-  if (first) return tl::unexpected(*std::move(first));
-  return kExitDone;
+  return planner.finish();
 }
 
 }  // namespace
