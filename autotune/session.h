@@ -42,10 +42,11 @@ class Session {
 
   // What to run `problem` with, as best_config() in autotune.h; but with a bundle, or where
   // compiling is not allowed, the performance model's choice is the answer only where nothing like
-  // the problem was tuned, for its code is stored nowhere. The second time the same problem is a
-  // lookup in memory. An answer stays the same for as long as the session lives, also when the
-  // cache changes; but one that was asked for more than 65,535 different problems starts anew.
-  // Errors: bad_input (the problem), nothing_fits.
+  // the problem was tuned, for its code is stored nowhere; and where compiling is not allowed, what
+  // code is stored of comes before winners that came with the library alone. The second time the
+  // same problem is a lookup in memory. An answer stays the same for as long as the session lives,
+  // also when the cache changes; but one that was asked for more than 65,535 different problems
+  // starts anew. Errors: bad_input (the problem), nothing_fits.
   Expected<BestConfig> best_config(const Problem& problem) const;
 
   // The answer as an object to launch, loaded into the CUDA context that is current on this thread;

@@ -113,27 +113,23 @@ Expected<void> add_cubins(const Connection& from, const Store& other, Merger& me
 
 }  // namespace
 
-Expected<Merged> Store::merge(const std::vector<const Store*>& others) {
-  // What the others hold is one consistent state each, also where one of them is written meanwhile.
-  std::vector<const Store*> sources;
-  std::vector<Transaction> views;
-  for (const Store* other : others) {
-    std::error_code ignored;
-    const bool same = std::filesystem::equivalent(other->path(), path(), ignored);
-    if (same || !other->impl_->db) continue;
-    auto view = Transaction::read(*other->impl_->db);
-    if (!view) return tl::unexpected(view.error());
-    views.push_back(*std::move(view));
-    sources.push_back(other);
-  }
+Expected<Merged> Store::merge(const std::vector<const Store*>& others,
+                              const IsCurrent& is_current) {
   auto transaction = impl_->begin();
   if (!transaction) return tl::unexpected(transaction.error());
   Merger merger(*impl_->db);
   if (const auto own = propose_winners(*impl_->db, merger); !own) {
     return tl::unexpected(own.error());
   }
-  for (const Store* source : sources) {
+  for (const Store* source : others) {
+    std::error_code ignored;
+    const bool same = std::filesystem::equivalent(source->path(), path(), ignored);
+    if (same || !source->impl_->db) continue;
     const Connection& from = *source->impl_->db;
+    // One consistent state, also where it is written meanwhile; who writes waits no longer than for
+    // this one to be read.
+    const auto view = Transaction::read(from);
+    if (!view) return tl::unexpected(view.error());
     for (const auto step : {add_runs, add_trials, propose_winners}) {
       if (const auto done = step(from, merger); !done) return tl::unexpected(done.error());
     }
@@ -142,7 +138,7 @@ Expected<Merged> Store::merge(const std::vector<const Store*>& others) {
       return tl::unexpected(done.error());
     }
   }
-  if (const auto done = merger.crown_best(); !done) return tl::unexpected(done.error());
+  if (const auto done = merger.crown_best(is_current); !done) return tl::unexpected(done.error());
   if (const auto committed = transaction->commit(); !committed) {
     return tl::unexpected(committed.error());
   }
@@ -150,7 +146,8 @@ Expected<Merged> Store::merge(const std::vector<const Store*>& others) {
 }
 
 Expected<Merged> Store::adopt(const std::string& uid, const RunInfo& info, std::int64_t time,
-                              const std::vector<WinnerRecord>& winners) {
+                              const std::vector<WinnerRecord>& winners,
+                              const IsCurrent& is_current) {
   auto transaction = impl_->begin();
   if (!transaction) return tl::unexpected(transaction.error());
   Merger merger(*impl_->db);
@@ -167,7 +164,7 @@ Expected<Merged> Store::adopt(const std::string& uid, const RunInfo& info, std::
     }
     merger.propose(std::move(winner), uid);
   }
-  if (const auto done = merger.crown_best(); !done) return tl::unexpected(done.error());
+  if (const auto done = merger.crown_best(is_current); !done) return tl::unexpected(done.error());
   if (const auto committed = transaction->commit(); !committed) {
     return tl::unexpected(committed.error());
   }

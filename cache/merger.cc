@@ -177,16 +177,17 @@ void Merger::propose(WinnerRecord winner, const std::string& run) {
   proposals.push_back({std::move(winner), std::move(text)});
 }
 
-Expected<void> Merger::crown_best() {
+Expected<void> Merger::crown_best(const IsCurrent& is_current) {
   for (const auto& [key, proposals] : proposals_) {
-    if (const auto crowned = crown(proposals); !crowned) return crowned;
+    if (const auto crowned = crown(proposals, is_current); !crowned) return crowned;
   }
   return {};
 }
 
-Expected<void> Merger::crown(const std::vector<Proposal>& proposals) {
+Expected<void> Merger::crown(const std::vector<Proposal>& proposals, const IsCurrent& is_current) {
   struct Candidate {
     WinnerRecord winner;
+    bool current = false;
     std::string order;  // among winners by trials of the same rank
   };
   std::vector<Candidate> candidates;
@@ -196,8 +197,9 @@ Expected<void> Merger::crown(const std::vector<Proposal>& proposals) {
     if (!*stored || (*stored)->trial.outcome != Outcome::ok) continue;
     // Its lead was measured with the trial that is stored now, or with one that gave way.
     const bool own = (*stored)->text == proposal.text;
-    Candidate candidate{proposal.winner, ""};
+    Candidate candidate{proposal.winner};
     candidate.winner.trial = std::move((*stored)->trial);
+    candidate.current = is_current && proposals.size() > 1 && is_current(candidate.winner.trial);
     const TrialKey& key = candidate.winner.trial.key;
     candidate.order = fmt::format("{} {} {} {} {}", key.config, key.source_hash, key.compiler,
                                   own ? 0 : 1, lead_of(proposal.winner));
@@ -206,7 +208,8 @@ Expected<void> Merger::crown(const std::vector<Proposal>& proposals) {
   if (candidates.empty()) return {};
   const auto best = std::min_element(
       candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-        return rank(a.winner.trial, a.order) < rank(b.winner.trial, b.order);
+        return std::tuple(!a.current, rank(a.winner.trial, a.order)) <
+               std::tuple(!b.current, rank(b.winner.trial, b.order));
       });
   const auto written = write_winner(db_, best->winner, best->winner.trial.id);
   if (!written) return tl::unexpected(written.error());

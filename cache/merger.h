@@ -35,8 +35,8 @@ class Merger {
 
   void propose(WinnerRecord winner, const std::string& run);
   // The winner of each proposed problem and device: the proposal whose trial, as it is stored now,
-  // has the lowest time.
-  Expected<void> crown_best();
+  // has the lowest time; a current one before any other.
+  Expected<void> crown_best(const IsCurrent& is_current);
 
   const Merged& counts() const { return counts_; }
 
@@ -47,7 +47,7 @@ class Merger {
   };
 
   Expected<void> settle_problem(const TrialRecord& trial);
-  Expected<void> crown(const std::vector<Proposal>& proposals);
+  Expected<void> crown(const std::vector<Proposal>& proposals, const IsCurrent& is_current);
 
   const Connection& db_;
   Merged counts_;

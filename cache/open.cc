@@ -209,6 +209,12 @@ Expected<Opened> open_reader(const fs::path& path) {
     return tl::unexpected(refusal(*db, *content));
   }
   if (*content == Content::current) opened.db = std::move(*db);
+  if (*content == Content::older) {
+    opened.message = fmt::format(
+        "cache {} was written by an older version: its content is not used until something writes "
+        "to it ('autotune tune', or 'autotune cache merge' of it into another)",
+        path.string());
+  }
   return opened;
 }
 

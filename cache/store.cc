@@ -15,6 +15,7 @@ Store::~Store() = default;
 const std::filesystem::path& Store::path() const { return impl_->path; }
 bool Store::writable() const { return impl_->writable; }
 const std::string& Store::message() const { return impl_->message; }
+bool Store::readable() const { return impl_->db.has_value(); }
 bool Store::gives_cubins() const { return impl_->trusted; }
 
 Expected<Transaction> Store::Impl::begin() const {

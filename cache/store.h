@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -113,12 +114,15 @@ bool names_problem(std::string_view pattern, const std::string& problem_key);
 // Whether `device`, a GPU's name or slug, is that of a fingerprint. The empty one is any.
 bool names_device(const std::string& device, const std::string& fingerprint);
 
+// Whether a trial was measured on what today's kernels compile to. An empty one: nobody can tell.
+using IsCurrent = std::function<bool(const TrialRecord&)>;
+
 class Store {
  public:
   // Creates or migrates the schema as needed. foreign_file for another application's database or a
   // newer schema (never overwritten); a corrupt file is moved aside by a writer and a fresh one
   // started, which `message()` tells; a reader gets corrupt_file. A read-only folder downgrades to
-  // reading, told by `message()`.
+  // reading, told by `message()`; so is an older schema, whose content a reader does not give.
   static Expected<Store> open(const std::filesystem::path& path, Access access);
 
   Store(Store&&) noexcept;
@@ -126,6 +130,7 @@ class Store {
   ~Store();
 
   const std::filesystem::path& path() const;
+  bool readable() const;  // false where there is no file yet, or one by an older version
   bool writable() const;
   const std::string& message() const;  // something the user should be told once, or empty
   bool gives_cubins() const;           // false where file or folder could be written by others
@@ -175,13 +180,14 @@ class Store {
 
   // Adds all that `others` hold: runs, trials, winners, and the cubins that they give. Of two
   // trials under one key the one with the better measured time stays, with the run that it came
-  // from; of two winners likewise. The result depends neither on the order of the stores nor on how
-  // often they were merged. One transaction.
-  Expected<Merged> merge(const std::vector<const Store*>& others);
+  // from; of two winners likewise, but one that is current before one that is not. The result
+  // depends neither on the order of the stores nor on how often they were merged. One transaction.
+  Expected<Merged> merge(const std::vector<const Store*>& others, const IsCurrent& is_current = {});
   // The same with winners from elsewhere, as those of one run at `time` (seconds since the epoch);
   // `uid` tells that run from every other, the same one when the same winners come again.
   Expected<Merged> adopt(const std::string& uid, const RunInfo& info, std::int64_t time,
-                         const std::vector<WinnerRecord>& winners);
+                         const std::vector<WinnerRecord>& winners,
+                         const IsCurrent& is_current = {});
 
   // integrity_check, foreign keys, every trial's values, every cubin's hash.
   Expected<Problems> verify() const;

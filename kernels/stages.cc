@@ -110,6 +110,14 @@ std::string joint_hash(const std::vector<std::string>& hashes) {
   return sha256_hex(all);
 }
 
+bool has_source_hash(const std::string& config, const Problem& problem, const DeviceSpec& device,
+                     const std::string& hash) {
+  const Family* family = find_family(problem.family);
+  if (family == nullptr) return false;
+  const auto parsed = parse_config(config, *family);
+  return parsed && source_hash(*parsed, problem, device) == hash;
+}
+
 StageWorkspace workspace_of(const Config& config, const Problem& problem, const DeviceSpec& device,
                             int max_sms) {
   StageWorkspace workspace;

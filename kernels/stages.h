@@ -32,6 +32,9 @@ const Family& stage_of(const Family& family, std::size_t stage);
 std::string source_hash(const Config& config, const Problem& problem, const DeviceSpec& device);
 // The same where the stages' own are known.
 std::string joint_hash(const std::vector<std::string>& hashes);
+// Whether a config, given as its canonical string, has that hash with today's kernels.
+bool has_source_hash(const std::string& config, const Problem& problem, const DeviceSpec& device,
+                     const std::string& hash);
 
 // One workspace serves all stages: first the marks and what else their kernels need, which take
 // turns, then the intermediate. Offset and sizes in bytes.

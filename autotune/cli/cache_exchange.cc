@@ -42,12 +42,20 @@ Expected<void> tell(const cache::Merged& done, const cache::Store& store,
                                         done.winners, done.cubins, std::move(left_out)});
 }
 
-// Whether today's kernels would compile to the code that the winner was measured on.
+// The GPU of a fingerprint as configs/gpus describes it; nullptr where it describes none such.
+const DeviceSpec* described(const std::string& print) {
+  const DeviceSpec* device = io::find_device(name_in_fingerprint(print));
+  return device != nullptr && fingerprint(*device) == print ? device : nullptr;
+}
+
+// Whether today's kernels would compile to the code that was measured.
 bool is_current(const cache::TrialRecord& trial, const DeviceSpec& device) {
-  const Family* family = find_family(trial.problem.family);
-  if (family == nullptr) return false;
-  const auto config = parse_config(trial.key.config, *family);
-  return config && source_hash(*config, trial.problem, device) == trial.key.source_hash;
+  return has_source_hash(trial.key.config, trial.problem, device, trial.key.source_hash);
+}
+
+bool is_known_as_current(const cache::TrialRecord& trial) {
+  const DeviceSpec* device = described(trial.key.device_fingerprint);
+  return device != nullptr && is_current(trial, *device);
 }
 
 // What can stand in configs/tuned, by GPU name; warns of what cannot, and puts stale winners into
@@ -60,8 +68,8 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
   for (const cache::WinnerRecord& winner : winners) {
     const cache::TrialRecord& trial = winner.trial;
     const std::string& print = trial.key.device_fingerprint;
-    const DeviceSpec* device = io::find_device(name_in_fingerprint(print));
-    if (device == nullptr || fingerprint(*device) != print) {
+    const DeviceSpec* device = described(print);
+    if (device == nullptr) {
       unknown.insert(print);
     } else if (!is_current(trial, *device)) {
       output.warn(fmt::format(
@@ -194,6 +202,15 @@ Expected<std::vector<cache::WinnerRecord>> winners_like(const cache::Store& stor
   return found;
 }
 
+// One of an older version is brought up to date, for else nothing of it would be merged.
+Expected<cache::Store> open_source(const std::string& file) {
+  auto store = cache::Store::open(file, cache::Access::read_only);
+  if (!store || store->readable()) return store;
+  auto writer = cache::Store::open(file, cache::Access::read_write);
+  if (!writer || writer->readable()) return writer;
+  return fail(ErrorCode::io_failed, "cache merge: " + store->message());
+}
+
 Expected<int> merge_caches(const Options& options, Output& output) {
   std::vector<cache::Store> stores;
   for (const std::string& file : options.arguments) {
@@ -204,7 +221,7 @@ Expected<int> merge_caches(const Options& options, Output& output) {
     if (fs::is_regular_file(file, ignored) && fs::file_size(file, ignored) == 0) {
       return fail(ErrorCode::bad_input, fmt::format("cache merge: the file '{}' is empty", file));
     }
-    auto store = cache::Store::open(file, cache::Access::read_only);
+    auto store = open_source(file);
     if (!store) return tl::unexpected(store.error());
     if (!store->message().empty()) output.warn(store->message());
     stores.push_back(*std::move(store));
@@ -213,7 +230,7 @@ Expected<int> merge_caches(const Options& options, Output& output) {
   if (!target) return tl::unexpected(target.error());
   std::vector<const cache::Store*> others;
   for (const cache::Store& store : stores) others.push_back(&store);
-  const auto done = target->merge(others);
+  const auto done = target->merge(others, is_known_as_current);
   if (!done) return tl::unexpected(done.error());
   if (const auto told = tell(*done, *target, options.arguments, "merged", output); !told) {
     return tl::unexpected(told.error());
@@ -286,7 +303,8 @@ Expected<int> import_winners(const Options& options, Output& output) {
   std::vector<io::LeftOutJson> left_out;
   for (const Import& import : imports) {
     left_out.insert(left_out.end(), import.left_out.begin(), import.left_out.end());
-    const auto done = store->adopt(import.uid, import.info, std::time(nullptr), import.winners);
+    const auto done = store->adopt(import.uid, import.info, std::time(nullptr), import.winners,
+                                   is_known_as_current);
     if (!done) return tl::unexpected(done.error());
     total.runs += done->runs;
     total.trials += done->trials;

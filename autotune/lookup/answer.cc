@@ -23,6 +23,7 @@ std::optional<BestConfig> exact_from_store(const Problem& problem, const DeviceS
                                            const cache::Store& store, Recollection& recollection,
                                            const search::Limits& limits) {
   const auto found = store.known_winner(problem_key(problem), fingerprint(device));
+  if (!found) recollection.note(found.error());
   if (!found || !*found) return std::nullopt;
   const cache::KnownWinner& winner = **found;
   const auto config = usable(winner.config, problem, device, limits, Where::here);
@@ -72,7 +73,7 @@ Expected<BestConfig> answer_by_stages(Known known, const Problem& problem, const
     return tl::unexpected(search::too_large(problem, device, *verdict));
   }
   BestConfig best = as_answer(problem, device, pair, match);
-  if (match != Match::default_config) best.from_problem = from;
+  best.from_problem = from;
   return best;
 }
 
@@ -81,7 +82,13 @@ Expected<BestConfig> answer_by_stages(Known known, const Problem& problem, const
 const std::vector<cache::KnownWinner>& Recollection::winners(const cache::Store& store,
                                                              const std::string& family) {
   const auto [list, fresh] = winners_.try_emplace({&store, family});
-  if (fresh) list->second = store.known_winners(family).value_or(std::vector<cache::KnownWinner>{});
+  if (!fresh) return list->second;
+  auto found = store.known_winners(family);
+  if (found) {
+    list->second = *std::move(found);
+  } else {
+    note(found.error());
+  }
   return list->second;
 }
 
@@ -102,6 +109,12 @@ const std::string& Recollection::hash_of_kernel(const Config& config, const Kern
       begin, end, [&traits](const auto& entry) { return entry.second.traits == traits; });
   if (known != end) return known->second.hash;
   return hashes_.emplace(code, Hashed{traits, source_hash(config, traits, device)})->second.hash;
+}
+
+bool says_something(const Known& known) {
+  if (known.exact) return true;
+  if (known.stages.empty()) return !known.nearest.empty();
+  return std::all_of(known.stages.begin(), known.stages.end(), says_something);
 }
 
 Known known_about(const Problem& problem, const DeviceSpec& device, const Sources& sources,

@@ -38,6 +38,15 @@ class Recollection {
   // source_hash() of stages.h.
   std::string hash_of(const Config& config, const Problem& problem, const DeviceSpec& device);
 
+  // For when a store is opened anew.
+  void forget_winners() { winners_.clear(); }
+
+  // What kept a store from being read, the first time.
+  const std::optional<Error>& trouble() const { return trouble_; }
+  void note(const Error& error) {
+    if (!trouble_) trouble_ = error;
+  }
+
  private:
   std::map<std::pair<const cache::Store*, std::string>, std::vector<cache::KnownWinner>> winners_;
   struct Hashed {
@@ -47,6 +56,7 @@ class Recollection {
   const std::string& hash_of_kernel(const Config& config, const KernelTraits& traits,
                                     const DeviceSpec& device);
   std::unordered_multimap<Config, Hashed, ConfigHash> hashes_;
+  std::optional<Error> trouble_;
 };
 
 // Where answers come from, best first. Any may be missing.
@@ -65,6 +75,14 @@ enum class Where {
   elsewhere,
 };
 
+// Who holds a winner, and so whether its code may be there. Of one that several hold the last
+// counts: what was imported into a cache brought no code with it.
+enum class Holder {
+  cache,    // a search here left its code there
+  program,  // came with it, without code
+  bundle,   // holds the code of all its winners
+};
+
 // A winner of another problem or device, as a guess for this one.
 struct Guess {
   std::string device;  // name
@@ -73,7 +91,7 @@ struct Guess {
   double median_us = 0;
   double distance = 0;  // distance.h, and more on another device
   Where where = Where::elsewhere;
-  bool came_along = false;  // with the program, without code; else from a cache or bundle alone
+  Holder holder = Holder::program;
 };
 
 // The winner for exactly this problem on this device (cache, bundle, built-in). Else, among the
@@ -92,6 +110,8 @@ struct Known {
   std::vector<Guess> nearest;
   std::vector<Known> stages;  // of a problem with several that is not known as a whole
 };
+// Whether any answer follows from it without a search.
+bool says_something(const Known& known);
 Known known_about(const Problem& problem, const DeviceSpec& device, const Sources& sources,
                   const search::Limits& limits);
 Expected<BestConfig> answer_of(Known known, const Problem& problem, const DeviceSpec& device,

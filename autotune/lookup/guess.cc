@@ -40,15 +40,15 @@ struct Place {
   double distance;
   Where where;
   bool same_cc;
-  bool came_along;
+  Holder holder;
 };
 
 // This device first, then GPUs of this compute capability; then the nearest; then what may have
 // code in a cache or bundle; then by name.
 bool preferred(const Place& a, const Place& b) {
   const auto rank = [](const Place& each) {
-    return std::make_tuple(each.where != Where::here, !each.same_cc, each.distance, each.came_along,
-                           each.device);
+    return std::make_tuple(each.where != Where::here, !each.same_cc, each.distance,
+                           each.holder == Holder::program, each.device);
   };
   const auto ranks = std::pair(rank(a), rank(b));
   if (ranks.first != ranks.second) return ranks.first < ranks.second;
@@ -65,11 +65,11 @@ class Collector {
       : problem_(problem), device_(device), left_out_(left_out) {}
 
   void add(std::string_view device, const Problem& problem, std::string_view config,
-           double median_us, bool same_device, bool came_along) {
+           double median_us, bool same_device, Holder holder) {
     const auto far = distance(problem_, problem);
     if (!far || *far > kFarthest) return;
     if (left_out_ && same_dimensions(problem_, problem)) return;
-    Place place{device, &problem, config, median_us, *far, Where::here, true, came_along};
+    Place place{device, &problem, config, median_us, *far, Where::here, true, holder};
     if (!same_device) {
       const DeviceSpec* other = io::find_device(device);
       place.same_cc = other != nullptr && other->limits.cc == device_.limits.cc;
@@ -151,16 +151,17 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
                                    const search::Limits& limits) {
   Collector collector(problem, device, sources.left_out);
   const std::string here = fingerprint(device);
-  for (const cache::Store* store : {sources.store, sources.bundle}) {
+  for (const auto& [store, holder] :
+       {std::pair(sources.store, Holder::cache), std::pair(sources.bundle, Holder::bundle)}) {
     if (store == nullptr) continue;
     for (const cache::KnownWinner& winner : recollection.winners(*store, problem.family)) {
       collector.add(name_in_fingerprint(winner.device_fingerprint), winner.problem, winner.config,
-                    winner.median_us, winner.device_fingerprint == here, false);
+                    winner.median_us, winner.device_fingerprint == here, holder);
     }
   }
   for (const io::BuiltinTuned& entry : sources.tuned) {
     collector.add(entry.device, entry.problem, entry.config, entry.median_us,
-                  entry.device == device.name, true);
+                  entry.device == device.name, Holder::program);
   }
   std::vector<Guess> guesses;
   for (const Place& place : std::move(collector).sorted()) {
@@ -171,14 +172,14 @@ std::vector<Guess> nearest_winners(const Problem& problem, const DeviceSpec& dev
              to_string(guess.config) == place.config;
     });
     if (known != guesses.end()) {
-      known->came_along = known->came_along || place.came_along;
+      known->holder = std::max(known->holder, place.holder);
       continue;
     }
     if (place.where == Where::here && guesses.size() == kFew) continue;
     const auto config = usable(std::string(place.config), problem, device, limits, place.where);
     if (!config) continue;
     guesses.push_back({std::string(place.device), *place.problem, *config, place.median_us,
-                       place.distance, place.where, place.came_along});
+                       place.distance, place.where, place.holder});
     if (place.where != Where::here) break;
   }
   return guesses;
@@ -195,7 +196,7 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
   const search::CorrectedModel model(std::move(tuned), device, bounds.limits.max_sms);
   // Code for it may be there.
   const auto ready = [](const Guess& guess) {
-    return guess.where == Where::here && !guess.came_along;
+    return guess.where == Where::here && guess.holder != Holder::program;
   };
   const bool on_a_ladder = std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
     return ready(guess) && is_rung_above(guess.problem, problem);

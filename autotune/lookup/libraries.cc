@@ -16,7 +16,7 @@ Expected<std::unique_ptr<Libraries>> Libraries::open(const std::filesystem::path
     made->bundle_ = *std::move(opened);
   }
   made->cache_path_ = cache;
-  made->open_cache();
+  made->message_ = made->open_cache();
   return made;
 }
 
@@ -24,16 +24,13 @@ Libraries::~Libraries() {
   if (generation_ != fork_generation()) abandon_cache();
 }
 
-void Libraries::open_cache() {
+std::string Libraries::open_cache() {
   generation_ = fork_generation();
-  if (cache_path_.empty()) return;
+  if (cache_path_.empty()) return {};
   auto store = cache::Store::open(cache_path_, cache::Access::read_only);
-  if (store) {
-    message_ = store->message();
-    cache_ = *std::move(store);
-  } else {
-    message_ = store.error().message + "; going on without it";
-  }
+  if (!store) return store.error().message + "; going on without it";
+  cache_ = *std::move(store);
+  return cache_->message();
 }
 
 // SQLite wants a connection neither used nor closed by a child of the process that opened it.
@@ -60,10 +57,19 @@ const cache::Store* Libraries::cache() {
 }
 
 Known Libraries::known(const Problem& problem, const DeviceSpec& device) {
+  return known_by(io::tuned_entries(), problem, device);
+}
+
+Known Libraries::stored(const Problem& problem, const DeviceSpec& device) {
+  return known_by({}, problem, device);
+}
+
+Known Libraries::known_by(std::span<const io::BuiltinTuned> tuned, const Problem& problem,
+                          const DeviceSpec& device) {
   const std::lock_guard hold(mutex_);
   Sources sources;
   sources.store = cache();
-  sources.tuned = io::tuned_entries();
+  sources.tuned = tuned;
   sources.bundle = bundle_ ? &bundle_->store() : nullptr;
   sources.recollection = &recollection_;
   return known_about(problem, device, sources, {});
@@ -84,6 +90,11 @@ void Libraries::keep(const Code& code) {
   if (cache_path_.empty()) return;
   const std::lock_guard hold(mutex_);
   keep_code(cache_path_, code);
+  const cache::Store* const store = cache();
+  if (store != nullptr && store->readable()) return;
+  // There was no cache, or none of this version, until now.
+  recollection_.forget_winners();
+  open_cache();
 }
 
 }  // namespace autotune::lookup

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "autotune/lookup/answer.h"
@@ -30,7 +31,9 @@ class Libraries {
   const cache::BundleInfo* bundle_info() const { return bundle_ ? &bundle_->info() : nullptr; }
   const std::string& message() const { return message_; }
 
+  // What cache, bundle and program know of a problem, or the former two alone.
   Known known(const Problem& problem, const DeviceSpec& device);
+  Known stored(const Problem& problem, const DeviceSpec& device);
   std::optional<Code> code(const Config& config, const Problem& problem, const DeviceSpec& device);
   // In the cache, where that can be written.
   void keep(const Code& code);
@@ -40,9 +43,11 @@ class Libraries {
 
  private:
   Libraries() = default;
-  void open_cache();
+  std::string open_cache();  // what there is to tell of it
   void abandon_cache();
   const cache::Store* cache();  // of this process; mutex_ is held
+  Known known_by(std::span<const io::BuiltinTuned> tuned, const Problem& problem,
+                 const DeviceSpec& device);
 
   std::filesystem::path cache_path_;
   std::string message_;

@@ -57,6 +57,7 @@ bool needs_clusters_at_once(const Config& config, const Problem& problem,
 
 struct Session::Impl {
   Expected<BestConfig> answer(const Problem& whole, const DeviceSpec& on) const;
+  bool has_code(const BestConfig& best, const DeviceSpec& on) const;
   Expected<Kernel> kernel(const Config& config, const Problem& problem) const;
   Expected<std::string> compiled(const Config& config, const Problem& problem) const;
 
@@ -76,10 +77,26 @@ struct Session::Impl {
                                  }};
 };
 
+// A session that may not compile answers with what it has the code of, if anything like the problem
+// is stored.
 Expected<BestConfig> Session::Impl::answer(const Problem& whole, const DeviceSpec& on) const {
   lookup::Bounds bounds;
   bounds.tuned_only = !options.allow_compile || libraries->bundle_info() != nullptr;
-  return lookup::answer_of(libraries->known(whole, on), whole, on, bounds);
+  auto best = lookup::answer_of(libraries->known(whole, on), whole, on, bounds);
+  if (options.allow_compile || !best || has_code(*best, on)) return best;
+  lookup::Known stored = libraries->stored(whole, on);
+  if (!lookup::says_something(stored)) return best;
+  auto runnable = lookup::answer_of(std::move(stored), whole, on, bounds);
+  return runnable && has_code(*runnable, on) ? std::move(runnable) : std::move(best);
+}
+
+bool Session::Impl::has_code(const BestConfig& best, const DeviceSpec& on) const {
+  const auto config = lookup::KernelMaker::config_of(best, best.problem, on);
+  if (!config) return false;
+  for (std::size_t i = 0; i < stage_count(best.problem); ++i) {
+    if (!libraries->code(stage_of(*config, i), stage_of(best.problem, i), on)) return false;
+  }
+  return true;
 }
 
 // Of code that is stored, or where it is refused or there is none, compiled now.

@@ -10,17 +10,6 @@
 
 namespace autotune::tune {
 
-namespace {
-
-bool is_current(const cache::TrialKey& key, const Problem& problem, const DeviceSpec& device) {
-  const Family* family = find_family(problem.family);
-  if (family == nullptr) return false;
-  const auto config = parse_config(key.config, *family);
-  return config && source_hash(*config, problem, device) == key.source_hash;
-}
-
-}  // namespace
-
 Ledger::Ledger(cache::Store* store, const Problem& problem, const DeviceSpec& device,
                std::string fingerprint, std::string compiler, Warn warn)
     : store_(store),
@@ -43,7 +32,9 @@ Ledger::Ledger(cache::Store* store, const Problem& problem, const DeviceSpec& de
     known_.insert_or_assign(std::move(key), std::move(row));
   }
   winner_ = std::move(*winner);
-  winner_is_current_ = winner_ && is_current(winner_->trial.key, problem_, device);
+  if (!winner_) return;
+  const cache::TrialKey& key = winner_->trial.key;
+  winner_is_current_ = has_source_hash(key.config, problem_, device, key.source_hash);
 }
 
 bool Ledger::writes() const { return store_ && store_->writable() && !broken_; }

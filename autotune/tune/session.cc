@@ -53,8 +53,11 @@ bool Session::time_is_up() const {
   return budget > 0 && elapsed_s() > without_final(budget);
 }
 
-// A budget never ends a run that has no answer yet, nor before the default config had its chance.
-bool Session::enough() const { return default_done_ && !good_.empty(); }
+// A budget never ends a run that has no answer yet, nor before the default config and a former
+// winner had their chance.
+bool Session::enough() const {
+  return default_done_ && (former_done_ || on_top_ == 0) && !good_.empty();
+}
 
 std::size_t Session::outstanding() const {
   return compiling_.size() + ready_.size() + (measuring_ ? 1 : 0);

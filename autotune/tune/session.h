@@ -109,6 +109,7 @@ class Session {
   std::optional<Config> former_;             // the winner of an earlier run
   std::optional<std::size_t> former_good_;   // where in good_ that is
   bool default_done_ = false;
+  bool former_done_ = false;
   std::optional<std::size_t> silent_at_;  // length of the history when the strategy had no more
   double best_us_ = 0;
   // The first config that worked, which all others are timed beside: as if the clocks had stayed as

@@ -117,6 +117,7 @@ void Session::finish(Item item, bool reused) {
   const double us = trial.measurement.median_us;
   const bool ok = trial.outcome == Outcome::ok;
   if (item.candidate == kDefault) default_done_ = true;
+  if (former_ == trial.config) former_done_ = true;
   history_.push_back({item.candidate, trial.outcome, ok ? us : 0});
   const std::int64_t alike = ++result_.outcomes[std::string(to_string(trial.outcome))];
   if (reused) ++result_.reused;

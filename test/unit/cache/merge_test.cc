@@ -280,6 +280,42 @@ TEST_CASE("a store is not merged into itself, and an empty one adds nothing") {
   CHECK_FALSE(fs::exists(folder / "nothing.db"));
 }
 
+TEST_CASE("a current winner comes before a faster one of other code, whatever the order") {
+  const TempFolder folder;
+  TrialRecord current = sample_trial(1);
+  current.measurement.median_us = 190;
+  TrialRecord stale = current;
+  stale.key.source_hash = "of last month";
+  stale.measurement.median_us = 188;
+  const IsCurrent is_current = [&](const TrialRecord& trial) {
+    return trial.key.source_hash == current.key.source_hash;
+  };
+  const auto crown = [&](const char* name, TrialRecord trial) {
+    Store store = opened(folder / name);
+    REQUIRE(store.record(trial));
+    REQUIRE(store.crown({trial}));
+  };
+  const auto winner_in = [&](const char* name) {
+    return opened(folder / name).winner(current.key.problem_key, kDevice).value()->trial.key;
+  };
+  crown("current.db", current);
+  crown("stale.db", stale);
+  for (const auto& [target, source] :
+       {std::pair("current.db", "stale.db"), std::pair("stale.db", "current.db")}) {
+    const std::string merged = std::string("with ") + target;
+    fs::copy_file(folder / target, folder / merged);
+    const Store other = opened(folder / source, Access::read_only);
+    REQUIRE(opened(folder / merged).merge({&other}, is_current));
+    CHECK(winner_in(merged.c_str()) == current.key);
+    REQUIRE(
+        opened(folder / merged).adopt("uid", {kDevice, "NVIDIA H200"}, 1, {{stale}}, is_current));
+    CHECK(winner_in(merged.c_str()) == current.key);
+    // Where nobody can tell, the time decides.
+    REQUIRE(opened(folder / merged).adopt("uid", {kDevice, "NVIDIA H200"}, 1, {{stale}}));
+    CHECK(winner_in(merged.c_str()) == stale.key);
+  }
+}
+
 TEST_CASE("adopted winners are those of one run, once") {
   const TempFolder folder;
   Store store = opened(folder / "cache.db");

@@ -31,6 +31,7 @@ TEST_CASE("a missing file is an empty store to a reader, and stays missing") {
   const fs::path file = folder.path() / "none" / "cache.db";
   const auto store = Store::open(file, Access::read_only);
   REQUIRE(store);
+  CHECK_FALSE(store->readable());
   CHECK_FALSE(store->writable());
   CHECK_FALSE(store->gives_cubins());
   CHECK(store->message().empty());
@@ -70,8 +71,15 @@ TEST_CASE("a file of the first schema is brought up to date and keeps what it ho
   REQUIRE(sqlite3_exec(db, back, nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(db);
 
+  {
+    const auto reader = Store::open(file, Access::read_only);
+    REQUIRE(reader);
+    CHECK_FALSE(reader->readable());
+    CHECK(reader->message().find("older version") != std::string::npos);
+  }
   const auto writer = Store::open(file, Access::read_write);
   REQUIRE(writer);
+  CHECK(writer->readable());
   CHECK(writer->message().empty());
   const auto found = writer->trial(trial.key);
   REQUIRE((found && *found));

@@ -1,4 +1,6 @@
 // `autotune cache` between caches and files: merge, export --yaml, import.
+#include <sqlite3.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -93,6 +95,34 @@ TEST_CASE("merge adds what files hold to the cache") {
   std::ofstream(folder / "letter") << "not a database, but somebody's letter";
   CHECK(run({"cache", "merge", folder / "letter", "--cache", folder / "new.db"}).code == 2);
   CHECK_FALSE(fs::exists(folder / "new.db"));
+}
+
+TEST_CASE("merge takes a winner of today's kernels before a faster one of other code") {
+  const TempFolder folder;
+  put(folder / "today.db", winner_of(64, 10));
+  cache::WinnerRecord stale = winner_of(64, 9);
+  stale.trial.key.source_hash = std::string(64, '0');
+  put(folder / "stale.db", stale);
+  REQUIRE(run({"cache", "merge", folder / "stale.db", folder / "today.db", "--cache",
+               folder / "all.db"})
+              .code == 0);
+  CHECK(contains(listed(folder / "all.db"), " 10.00 us"));
+}
+
+TEST_CASE("merge brings a file of an older version up to date; who reads it is told") {
+  const TempFolder folder;
+  put(folder / "old.db", winner_of(64, 10));
+  sqlite3* db = nullptr;
+  REQUIRE(sqlite3_open((folder / "old.db").c_str(), &db) == SQLITE_OK);
+  const char* back =
+      "ALTER TABLE problem DROP COLUMN exact_fp32; ALTER TABLE problem DROP COLUMN activation; "
+      "PRAGMA user_version = 1";
+  REQUIRE(sqlite3_exec(db, back, nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(db);
+  CHECK(contains(run({"cache", "list", "--cache", folder / "old.db"}).err, "older version"));
+  REQUIRE(run({"cache", "merge", folder / "old.db", "--cache", folder / "all.db"}).code == 0);
+  CHECK(contains(listed(folder / "all.db"), " 10.00 us"));
+  CHECK(contains(listed(folder / "old.db"), " 10.00 us"));
 }
 
 TEST_CASE("what export writes, import and the loader read") {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "test/unit/lookup/answers.h"
@@ -142,7 +143,9 @@ TEST_CASE("of other GPUs' winners the nearest answers, of those one that is in a
   CHECK(stored->config == texts[1]);
 }
 
-TEST_CASE("a rung in the cache answers, not what came along beside it; an imported one is none") {
+TEST_CASE(
+    "a rung in the cache answers, not what came along beside it; an imported one only in a "
+    "bundle") {
   const DeviceSpec& h200 = device("nvidia-h200");
   const Problem rung = gemm(640, 4096, 4096);
   const Problem below = gemm(512, 4096, 4096);
@@ -172,6 +175,15 @@ TEST_CASE("a rung in the cache answers, not what came along beside it; an import
   const auto imported = lookup::answer(asked, h200, sources);
   REQUIRE(imported.has_value());
   CHECK(imported->config != texts[1]);
+
+  sources.bundle = std::exchange(sources.store, nullptr);
+  for (const bool tuned_only : {false, true}) {
+    lookup::Bounds bounds;
+    bounds.tuned_only = tuned_only;
+    const auto bundled = lookup::answer(asked, h200, sources, bounds);
+    REQUIRE(bundled.has_value());
+    CHECK(bundled->config == texts[1]);
+  }
 }
 
 TEST_CASE("without a search what this device won comes before what a sibling did") {

