@@ -37,7 +37,8 @@ struct BestConfig {
   std::string device;  // the GPU it was chosen for: "NVIDIA H200"
   std::string config;  // canonical: "mma:block_m=128,..."; of geglu_mlp two, "... + ..."
   Match match = Match::default_config;
-  std::string from_problem;  // the tuned problem it stems from, where not this one
+  std::string from_problem;  // the tuned problem it stems from, where not this one; of geglu_mlp
+                             // those that its kernels' configs stem from
   double median_us = 0;      // as measured when tuned (for from_problem, if any); 0: never measured
 };
 

@@ -93,11 +93,10 @@ std::string_view name_in_fingerprint(std::string_view fingerprint) {
 }
 
 std::optional<int> reached_sms(const DeviceSpec& device, int cluster, int max_sms) {
-  int sms = device.sm_count;
-  if (max_sms > 0) sms = std::min(sms, max_sms);
-  if (cluster <= kPairCluster) return sms;
-  if (device.clustered_sms == 0) return std::nullopt;
-  return std::min(sms, std::max(cluster, device.clustered_sms / cluster * cluster));
+  const int sms = max_sms > 0 ? std::min(device.sm_count, max_sms) : device.sm_count;
+  if (cluster > kPairCluster && device.clustered_sms == 0) return std::nullopt;
+  const int reached = cluster > kPairCluster ? std::min(sms, device.clustered_sms) : sms;
+  return std::max(reached / cluster * cluster, std::min(cluster, sms));
 }
 
 int presumed_sms(const DeviceSpec& device, int cluster, int max_sms) {

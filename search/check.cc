@@ -95,6 +95,7 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
     return true;
   }
   if (exceeds(Rule::cluster, need.cluster, arch.cluster_portable)) return true;
+  if (limits.max_sms > 0 && exceeds(Rule::cluster, need.cluster, limits.max_sms)) return true;
   if (exceeds(Rule::barriers, need.barriers, arch.named_barriers)) return true;
   if (exceeds(Rule::instruction, need.wgmma_columns, kMaxWgmmaColumns)) return true;
   if (exceeds(Rule::grid, need.grid, kMaxGrid)) return true;

@@ -76,24 +76,31 @@ void check_kernel(const Request& request, const HostTwin& kernel, const KernelSp
 
 }  // namespace
 
+std::string short_of_k(const HostTwin& kernel, const KernelTraits& traits, std::int64_t k) {
+  const std::int64_t least = kernel.least_k(traits);
+  return k < least ? fmt::format("is exact enough from k = {} on", least) : "";
+}
+
 std::vector<std::string> for_each_checked(const Request& request, const Visit& visit,
                                           Wanted wanted) {
   std::vector<std::string> unsupported;
+  const std::vector<KernelSpace>& spaces = request.space->kernels;
   for (const HostTwin* kernel : request.family->kernels) {
+    const bool in_space =
+        std::any_of(spaces.begin(), spaces.end(),
+                    [kernel](const KernelSpace& each) { return each.kernel == kernel->name(); });
+    if (!in_space) continue;
     std::string reason = kernel->unsupported(request.traits, *request.device);
     if (const std::int64_t most = kernel->most_rows(request.traits);
         reason.empty() && most > 0 && request.problem.m > most) {
       reason = fmt::format("serves at most {} rows of C", most);
     }
-    if (const std::int64_t least = kernel->least_k(request.traits);
-        reason.empty() && request.problem.k < least) {
-      reason = fmt::format("is exact enough from k = {} on", least);
-    }
+    if (reason.empty()) reason = short_of_k(*kernel, request.traits, request.problem.k);
     if (!reason.empty()) {
       unsupported.push_back(fmt::format("{}: {}", kernel->name(), reason));
       continue;
     }
-    for (const KernelSpace& kernel_space : request.space->kernels) {
+    for (const KernelSpace& kernel_space : spaces) {
       if (kernel_space.kernel == kernel->name()) {
         check_kernel(request, *kernel, kernel_space, visit, wanted);
       }

@@ -44,9 +44,12 @@ struct CheckedCode {
 // whole.
 enum class Wanted { all, survivors };
 
-// Every config of every kernel that serves the problem on the device, checked: the codes in the
-// order of the space, then what is structurally unsound. Returns why the other kernels generated
-// nothing: "simt: fp32 only".
+// Why a kernel is not exact enough for so short a k; empty where it is.
+std::string short_of_k(const HostTwin& kernel, const KernelTraits& traits, std::int64_t k);
+
+// Every config of every kernel of the space that serves the problem on the device, checked: the
+// codes in the order of the space, then what is structurally unsound. Returns why the other kernels
+// generated nothing: "simt: fp32 only".
 std::vector<std::string> for_each_checked(const Request& request,
                                           const std::function<void(const CheckedCode&)>& visit,
                                           Wanted wanted = Wanted::all);

@@ -120,10 +120,8 @@ Expected<int> run(const Options& options, Output& output) {
   if (!bench_options) return tl::unexpected(bench_options.error());
   auto limits = read_limits(options, *request->family);
   if (!limits) return tl::unexpected(limits.error());
-  bench_options->limits = *limits;
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
-  const lookup::Bounds bounds{&*space, *std::move(limits)};
   if (!options.config.empty()) {
     if (options.left_out) {
       return fail(ErrorCode::bad_input, "--left-out is for answers: leave --config out");
@@ -134,6 +132,9 @@ Expected<int> run(const Options& options, Output& output) {
   }
   const auto device = choose_device(options, Need::gpu);
   if (!device) return tl::unexpected(device.error());
+  drop_idle_cap(*limits, device->spec);
+  bench_options->limits = *limits;
+  const lookup::Bounds bounds{&*space, *std::move(limits)};
   auto opened = open_store(options, cache::Access::read_write, output);
   if (!opened) return tl::unexpected(opened.error());
   cache::Store* store = *opened ? &**opened : nullptr;
@@ -146,11 +147,8 @@ Expected<int> run(const Options& options, Output& output) {
 
   const Interrupt interrupt;
   StatusLine line(output);
-  io::BenchJson document{device->spec.name,
-                         {},
-                         std::nullopt,
-                         std::nullopt,
-                         capped_sms(bench_options->limits, device->spec)};
+  io::BenchJson document{
+      device->spec.name, {}, std::nullopt, std::nullopt, bench_options->limits.max_sms};
   const auto rows = tune::bench(
       choice.items, device->spec, *device->index, *bench_options, store,
       [&](const tune::BenchRow& row) {

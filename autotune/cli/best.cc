@@ -29,7 +29,10 @@ std::string match_text(const BestConfig& best) {
     case Match::default_config:
       break;
   }
-  return "default: the performance model's choice, never measured";
+  if (best.from_problem.empty()) return "default: the performance model's choice, never measured";
+  return "default: the performance model's choice for one kernel, never measured; the other's was "
+         "tuned for " +
+         best.from_problem;
 }
 
 // Whose time is known: that of what the config was tuned for.
@@ -71,16 +74,19 @@ Expected<int> run(const Options& options, Output& output) {
 
   auto limits = read_limits(options, *request->family);
   if (!limits) return tl::unexpected(limits.error());
+  drop_idle_cap(*limits, device->spec);
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
-  const bool capped = capped_sms(*limits, device->spec) > 0;
-  const std::string caps = caps_text(*limits, device->spec);
-  io::BestJson document{device->spec.name, std::nullopt, {}, caps_json(*limits, device->spec)};
+  const bool capped = limits->max_sms > 0;
+  const std::string caps = caps_text(*limits);
+  io::BestJson document{device->spec.name, std::nullopt, {}, caps_json(*limits)};
   const lookup::Bounds bounds{&*space, *std::move(limits)};
 
   const auto store = open_store(options, cache::Access::read_only, output);
   if (!store) return tl::unexpected(store.error());
+  lookup::Recollection recollection;
   lookup::Sources sources{*store ? &**store : nullptr, io::tuned_entries()};
+  sources.recollection = &recollection;
   sources.left_out = options.left_out;
 
   if (!request->suite.empty()) document.suite = request->suite;
@@ -100,6 +106,9 @@ Expected<int> run(const Options& options, Output& output) {
     } else {
       output.warn(best.error().message);
     }
+  }
+  if (const auto& trouble = recollection.trouble()) {
+    output.warn(trouble->message + "; answered without what is stored there");
   }
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   if (first) return tl::unexpected(*std::move(first));

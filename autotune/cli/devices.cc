@@ -45,7 +45,7 @@ std::vector<std::string> cells(const DeviceSpec& device) {
 Table table_with(std::vector<Table::Column> first) {
   first.insert(
       first.end(),
-      {{"cc"}, {"SMs"}, {"smem/block"}, {"memory"}, {"GB/s"}, {"bf16"}, {"tf32"}, {"fp32"}});
+      {{"cc"}, {"SMs"}, {"smem/block"}, {"memory"}, {"GB/s"}, {"16-bit"}, {"tf32"}, {"fp32"}});
   return Table(std::move(first));
 }
 
@@ -68,7 +68,8 @@ std::string known_text() {
   }
   return fmt::format(
       "\nKnown GPUs, for --device by name or slug (dense TFLOP/s; '?' not verified, 'p' derived "
-      "from\nSMs x clock x rate, '-' not supported):\n{}",
+      "from\nSMs x clock x rate, '-' not supported; of 16-bit types cc below 8.0 has fp16 "
+      "alone):\n{}",
       table.str());
 }
 

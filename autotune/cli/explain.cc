@@ -17,6 +17,7 @@
 #include "kernels/verdict.h"
 #include "search/check.h"
 #include "search/plan.h"
+#include "search/request.h"
 
 namespace autotune::cli {
 namespace {
@@ -41,7 +42,9 @@ Expected<Explained> explain_one(const std::string& text, const Problem& problem,
                           ? Expected<Config>(found->default_config().config)
                           : choose_config("--config", text, *find_family(problem.family), found);
   if (!config) return tl::unexpected(config.error());
-  const std::string refusal = config->kernel->unsupported(traits_of(problem), device);
+  const KernelTraits traits = traits_of(problem);
+  std::string refusal = config->kernel->unsupported(traits, device);
+  if (refusal.empty()) refusal = search::short_of_k(*config->kernel, traits, problem.k);
   if (!refusal.empty()) {
     return fail(ErrorCode::nothing_fits,
                 fmt::format("{} cannot run {} on {}: {}", config->kernel->name(), describe(problem),
@@ -49,7 +52,7 @@ Expected<Explained> explain_one(const std::string& text, const Problem& problem,
   }
   const Explanation e = explain(*config, problem, device, limits, found);
   output.text(fmt::format("{}\non {}{} for {}\n", to_string(e.config), e.device.name,
-                          caps_text(limits, device), titled(problem)));
+                          caps_text(limits), titled(problem)));
   output.text(parameters_text(e.config));
   output.text(resources_text(e));
   output.text("\n");
@@ -79,8 +82,9 @@ Expected<int> run(const Options& options, Output& output) {
   if (!request) return tl::unexpected(request.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
-  const auto limits = read_limits(options, *request->family);
+  auto limits = read_limits(options, *request->family);
   if (!limits) return tl::unexpected(limits.error());
+  drop_idle_cap(*limits, device->spec);
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
   const Problem& problem = request->problems.front();

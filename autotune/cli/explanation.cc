@@ -74,7 +74,7 @@ Explanation explain(const Config& config, const Problem& problem, const DeviceSp
 io::ExplainJson json_of(const Explanation& e) {
   io::ExplainJson json;
   json.device = e.device.name;
-  json.caps = caps_json(e.limits, e.device);
+  json.caps = caps_json(e.limits);
   json.problem = e.problem;
   json.config = to_string(e.config);
   json.fits = e.fits();

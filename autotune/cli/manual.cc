@@ -62,8 +62,7 @@ std::string option_paragraph(const CLI::Option& option) {
   if (takes_value(option) && !option.get_positional()) {
     head += fmt::format(" \\fI{}\\fR", roff(option.get_type_name()));
   }
-  std::string text = one_line(option.get_description());
-  if (!option.get_envname().empty()) text += fmt::format(" (or ${})", option.get_envname());
+  const std::string text = one_line(option.get_description());
   return fmt::format(".TP\n{}\n{}\n", head, roff(text));
 }
 

@@ -15,7 +15,6 @@ struct TextOption {
   const char* value;  // what help calls it; nothing for a positional
   std::string Options::*member;
   const char* help;
-  const char* environment = "";  // variable that serves where the option is not given
 };
 
 constexpr const char* kGroupProblem = "Problem";
@@ -31,8 +30,10 @@ const TextOption kTextOptions[] = {
     {kSuite, kGroupProblem, "--suite", "NAME|FILE", &Options::suite,
      "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
     {kProblem, kGroupProblem, "--m", "N", &Options::m,
-     "Rows of A and C. 1..8192 (tune, bench, bundle): a ladder of m, the powers of two and what is "
-     "halfway between them; any m on it is then answered from the rungs beside it"},
+     "Rows of A and C. 1..8192 (tune, bench, bundle): a ladder of m, the powers of two and, from "
+     "32 "
+     "on, what is halfway between them; any m on it is then answered from the rungs beside it (in "
+     "nn and nt where --lda is given)"},
     {kProblem, kGroupProblem, "--n", "N", &Options::n, "Columns of B and C"},
     {kProblem, kGroupProblem, "--k", "N", &Options::k, "Columns of A, rows of B"},
     {kProblem, kGroupProblem, "--tokens", "N", &Options::tokens,
@@ -73,7 +74,7 @@ const TextOption kTextOptions[] = {
      "Search space from a YAML file, in place of the built-in one (best: what the default config "
      "is taken from)"},
     {kSpace, kGroupSearch, "--max-smem", "BYTES", &Options::max_smem,
-     "Cap on shared memory per block", "AUTOTUNE_MAX_SMEM"},
+     "Cap on shared memory per block (default: $AUTOTUNE_MAX_SMEM, else none)"},
     {kMaxSms, kGroupSearch, "--max-sms", "N", &Options::max_sms, "Use at most N SMs"},
 
     {kPlan, kGroupRun, "--compile", "N|all", &Options::compile,
@@ -210,7 +211,7 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
     if ((entry.set & sets) == 0) continue;
     CLI::Option* option =
         command.add_option(entry.flag, options.*entry.member, wrapped(entry.help));
-    option->type_name(entry.value)->group(entry.group)->envname(entry.environment);
+    option->type_name(entry.value)->group(entry.group);
     option->check(check_given);
   }
   for (const ListOption& entry : kListOptions) {
@@ -218,9 +219,11 @@ void add_options(CLI::App& command, std::uint32_t sets, Options& options) {
     CLI::Option* option =
         command.add_option(entry.flag, options.*entry.member, wrapped(entry.help));
     option->type_name(entry.value)->group(entry.group)->check(check_given);
-    // Given again for more: help shows one value.
-    if (entry.flag[0] == '-')
-      option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    // Given again for more: one value each time.
+    if (entry.flag[0] == '-') {
+      option->expected(1)->allow_extra_args(false)->multi_option_policy(
+          CLI::MultiOptionPolicy::TakeAll);
+    }
   }
   for (const FlagOption& entry : kFlagOptions) {
     if ((entry.set & sets) == 0) continue;

@@ -77,8 +77,8 @@ class Planner {
         output_(output),
         suite_(request.suite),
         stages_(stage_count(request.problems.front())),
-        caps_(caps_text(limits, device)),
-        document_{device.name, std::nullopt, {}, caps_json(limits, device)} {
+        caps_(caps_text(limits)),
+        document_{device.name, std::nullopt, {}, caps_json(limits)} {
     if (!suite_.empty() || stages_ > 1) document_.suite = suite_;
   }
 
@@ -159,12 +159,13 @@ Expected<int> run(const Options& options, Output& output) {
   if (!request) return tl::unexpected(request.error());
   const auto wanted = read_audit(options);
   if (!wanted) return tl::unexpected(wanted.error());
-  const auto limits = read_limits(options, *request->family);
+  auto limits = read_limits(options, *request->family);
   if (!limits) return tl::unexpected(limits.error());
   const auto space = read_space(options, *request->family);
   if (!space) return tl::unexpected(space.error());
   const auto device = choose_device(options, Need::description);
   if (!device) return tl::unexpected(device.error());
+  drop_idle_cap(*limits, device->spec);
 
   const Interrupt interrupt;
   auto auditor = PlanAuditor::create(*wanted, device->spec, *limits, output);

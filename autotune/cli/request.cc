@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -296,17 +297,15 @@ Expected<Request> read_request(const Options& options, Output& output, Ladder la
   return Request{*family, {*std::move(problem)}, ""};
 }
 
-int capped_sms(const search::Limits& limits, const DeviceSpec& device) {
-  return limits.max_sms < device.sm_count ? limits.max_sms : 0;
+void drop_idle_cap(search::Limits& limits, const DeviceSpec& device) {
+  if (limits.max_sms >= device.sm_count) limits.max_sms = 0;
 }
 
-io::CapsJson caps_json(const search::Limits& limits, const DeviceSpec& device) {
-  return {capped_sms(limits, device), limits.max_smem};
-}
+io::CapsJson caps_json(const search::Limits& limits) { return {limits.max_sms, limits.max_smem}; }
 
-std::string caps_text(const search::Limits& limits, const DeviceSpec& device) {
+std::string caps_text(const search::Limits& limits) {
   std::vector<std::string> caps;
-  if (const int sms = capped_sms(limits, device); sms > 0) caps.push_back(counted(sms, "SM"));
+  if (limits.max_sms > 0) caps.push_back(counted(limits.max_sms, "SM"));
   if (limits.max_smem > 0) {
     caps.push_back(grouped(limits.max_smem) + " bytes of shared memory per block");
   }
@@ -316,9 +315,12 @@ std::string caps_text(const search::Limits& limits, const DeviceSpec& device) {
 Expected<search::Limits> read_limits(const Options& options, const Family& family) {
   search::Limits limits;
   limits.keep_slow = options.keep_slow;
-  if (!options.max_smem.empty()) {
+  const char* const environment = std::getenv("AUTOTUNE_MAX_SMEM");
+  const bool given = !options.max_smem.empty();
+  const std::string max_smem = given || environment == nullptr ? options.max_smem : environment;
+  if (!max_smem.empty()) {
     const auto bytes =
-        read_count("--max-smem (or AUTOTUNE_MAX_SMEM)", options.max_smem, 1, kLargestInt);
+        read_count(given ? "--max-smem" : "AUTOTUNE_MAX_SMEM", max_smem, 1, kLargestInt);
     if (!bytes) return tl::unexpected(bytes.error());
     limits.max_smem = static_cast<std::int64_t>(*bytes);
   }

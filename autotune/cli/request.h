@@ -35,13 +35,13 @@ Expected<Request> read_request(const Options& options, Output& output,
 // --max-smem, --exclude, --keep-slow, --max-sms.
 Expected<search::Limits> read_limits(const Options& options, const Family& family);
 
-// The cap of --max-sms where it leaves out some of the device's; else 0.
-int capped_sms(const search::Limits& limits, const DeviceSpec& device);
+// A cap of --max-sms that leaves out none of the device's is none.
+void drop_idle_cap(search::Limits& limits, const DeviceSpec& device);
 
 // Both caps as JSON, and as text behind a GPU's name: " with at most 8 SMs and 32,768 bytes of
 // shared memory per block"; nothing without any.
-io::CapsJson caps_json(const search::Limits& limits, const DeviceSpec& device);
-std::string caps_text(const search::Limits& limits, const DeviceSpec& device);
+io::CapsJson caps_json(const search::Limits& limits);
+std::string caps_text(const search::Limits& limits);
 
 // --space, else the family's built-in space.
 Expected<search::Space> read_space(const Options& options, const Family& family);

@@ -211,10 +211,11 @@ Expected<int> run(const Options& options, Output& output) {
   const Clock::time_point start = Clock::now();
   const auto request = read_request(options, output);
   if (!request) return tl::unexpected(request.error());
-  const auto wanted = read_wanted(options, *request->family);
+  auto wanted = read_wanted(options, *request->family);
   if (!wanted) return tl::unexpected(wanted.error());
   const auto device = choose_device(options, Need::gpu);
   if (!device) return tl::unexpected(device.error());
+  drop_idle_cap(wanted->sweep.limits, device->spec);
   auto store = open_store(options, cache::Access::read_write, output);
   if (!store) return tl::unexpected(store.error());
   std::error_code error;

@@ -177,10 +177,11 @@ io::TuneRowJson tune_one(Session& session, const Problem& problem, std::optional
 Expected<int> run(const Options& options, Output& output) {
   const auto request = read_request(options, output, Ladder::taken);
   if (!request) return tl::unexpected(request.error());
-  const auto tune_options = read_tune_options(options, *request->family);
+  auto tune_options = read_tune_options(options, *request->family);
   if (!tune_options) return tl::unexpected(tune_options.error());
   const auto device = choose_device(options, Need::gpu);
   if (!device) return tl::unexpected(device.error());
+  drop_idle_cap(tune_options->limits, device->spec);
   auto store = open_store(options, cache::Access::read_write, output);
   if (!store) return tl::unexpected(store.error());
 
@@ -190,7 +191,7 @@ Expected<int> run(const Options& options, Output& output) {
   Session session{*std::move(tuner), *tune_options, *store ? &**store : nullptr, output,
                   interrupt.flag()};
 
-  io::TuneJson document{device->spec.name, {}, capped_sms(tune_options->limits, device->spec)};
+  io::TuneJson document{device->spec.name, {}, tune_options->limits.max_sms};
   std::optional<Error> first;
   for (const Problem& problem : request->problems) {
     document.rows.push_back(tune_one(session, problem, first));

@@ -6,17 +6,6 @@
 #include "autotune/io/builtin_tables.h"
 
 namespace autotune::io {
-namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
-}
-
-}  // namespace
 
 std::span<const ArchLimits> known_capabilities() {
   static const std::vector<ArchLimits> table = tables::capabilities();
@@ -36,7 +25,7 @@ std::span<const DeviceSpec> known_devices() {
 }
 
 const DeviceSpec* find_device(std::string_view name_or_slug) {
-  const std::string slug = lower(name_or_slug);
+  const std::string slug = slug_of(name_or_slug);
   for (const DeviceSpec& device : known_devices()) {
     if (device.name == name_or_slug || device.slug == slug) return &device;
   }

@@ -142,7 +142,18 @@ TEST_CASE("numbers of other options are checked too") {
 TEST_CASE("AUTOTUNE_MAX_SMEM is read like the option") {
   setenv("AUTOTUNE_MAX_SMEM", "lots", 1);
   check_refused(plan_with({"--m", "64", "--n", "64", "--k", "64"}), "AUTOTUNE_MAX_SMEM");
+  CHECK(test::run(plan_with({"--m", "64", "--n", "64", "--k", "64", "--max-smem", "99999"})).code ==
+        0);
   unsetenv("AUTOTUNE_MAX_SMEM");
+}
+
+TEST_CASE("an option that may be repeated takes one value each time") {
+  const auto ran = test::run({"plan", "--exclude", "mma:stages=2", "gemm", "--m", "64", "--n", "64",
+                              "--k", "64", "--device", "nvidia-h200", "--exclude", "simt", "-q"});
+  CHECK(ran.code == 0);
+  check_refused({"plan", "gemm", "--exclude", "mma:stages=2", "mma:stages=3", "--m", "64", "--n",
+                 "64", "--k", "64", "--device", "nvidia-h200"},
+                "mma:stages=3");
 }
 
 TEST_CASE("a suite and one problem's options exclude each other") {

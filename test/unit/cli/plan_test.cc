@@ -1,17 +1,21 @@
 // Plans and explanations of GPUs that need not be here.
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
 #include "test/support/catch.h"
+#include "test/support/temp_folder.h"
 #include "test/unit/cli/run.h"
 
 using namespace autotune;
 using nlohmann::json;
 using test::contains;
 using test::Ran;
+using test::TempFolder;
 
 namespace {
 
@@ -132,6 +136,9 @@ TEST_CASE("large shared memory: the user's cap acts as the limit") {
   }
   setenv("AUTOTUNE_MAX_SMEM", "32768", 1);
   CHECK(plan_json("nvidia-h200") == capped);
+  CHECK(plan_json("nvidia-h200", {"--max-smem", "200000"})["max_smem"] == 200000);
+  setenv("AUTOTUNE_MAX_SMEM", "", 1);
+  CHECK(plan_json("nvidia-h200")["max_smem"].is_null());
   unsetenv("AUTOTUNE_MAX_SMEM");
 }
 
@@ -302,6 +309,11 @@ TEST_CASE("plan, explain and best tell of the caps that they keep") {
     CHECK(whole["max_sms"].is_null());
     CHECK(whole["max_smem"].is_null());
   }
+  // A cap that leaves out no SM changes nothing, also where blocks do not loop over tiles.
+  const json a100 = plan_json("nvidia-a100-sxm4-80gb");
+  for (const char* sms : {"108", "109", "1000"}) {
+    CHECK(plan_json("nvidia-a100-sxm4-80gb", {"--max-sms", sms}) == a100);
+  }
   const Ran suite =
       test::run({"plan", "--suite", "gemm", "--device", "nvidia-h200", "--max-sms", "8"});
   CHECK(suite.out.starts_with("gemm on NVIDIA H200 with at most 8 SMs\n"));
@@ -315,6 +327,60 @@ TEST_CASE("best says whose time it tells") {
   };
   CHECK(contains(best({}), " us when tuned\n"));
   CHECK(contains(best({"--left-out"}), " us when tuned for that problem\n"));
+}
+
+TEST_CASE("explain refuses a kernel that is not exact enough for so short a k, as plan does") {
+  const std::vector<std::string> problem = {"--m", "128",     "--n",  "128",      "--k",
+                                            "8",   "--dtype", "fp32", "--device", "nvidia-h200"};
+  const auto with = [&](std::vector<std::string> args, const std::vector<std::string>& more) {
+    args.insert(args.end(), problem.begin(), problem.end());
+    args.insert(args.end(), more.begin(), more.end());
+    return test::run(args);
+  };
+  const char* const reason = "is exact enough from k = 16 on";
+  CHECK(contains(with({"plan", "gemm"}, {}).out, reason));
+  for (const char* config : {"mma:block_m=64,block_n=64,block_k=32,stages=2",
+                             "wgmma_fp32:block_m=64,block_n=64,stages=2"}) {
+    const Ran ran = with({"explain", "gemm"}, {"--config", config});
+    CHECK(ran.code == 3);
+    CHECK(contains(ran.err, reason));
+  }
+}
+
+TEST_CASE("with --space only the kernels of the file are said to be left out") {
+  const TempFolder folder;
+  std::ofstream(folder / "space.yaml")
+      << "family: gemm\nkernels:\n  wgmma:\n    block_m: [128]\n    block_n: [128]\n"
+         "    block_k: [64]\n    stages: [4]\n    consumers: [2]\n    pingpong: [0]\n"
+         "    cluster_m: [1]\n    cluster_n: [1]\n    split_k: [1]\n";
+  const Ran ran =
+      test::run(square("plan", "nvidia-a100-sxm4-80gb", {"--space", folder / "space.yaml"}));
+  CHECK(ran.code == 3);
+  CHECK(contains(ran.err, "wgmma: sm_80"));
+  CHECK_FALSE(contains(ran.err, "simt"));
+}
+
+TEST_CASE("best answers beside a cache whose pages are damaged, and warns") {
+  const TempFolder folder;
+  const std::string file = folder / "cache.db";
+  std::ofstream(folder / "winners.yaml")
+      << "device: \"NVIDIA H200\"\nwinners:\n  - {family: gemm, m: 5000, n: 5000, k: 5000, dtype: "
+         "bf16, layout: tn, config: \"mma:block_m=128,block_n=64\", median_us: 350.5}\n";
+  REQUIRE(test::run({"cache", "import", folder / "winners.yaml", "--cache", file}).code == 0);
+  const auto best = [&] {
+    return test::run({"best", "gemm", "--m", "5000", "--n", "5000", "--k", "5000", "--device",
+                      "nvidia-h200", "--cache", file});
+  };
+  CHECK(contains(best().out, "exact"));
+  // All pages but the first, which says what kind of file it is.
+  std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
+  bytes.seekp(4096);
+  bytes << std::string(std::filesystem::file_size(file) - 4096, '\x5a');
+  bytes.close();
+  const Ran ran = best();
+  CHECK(ran.code == 0);
+  CHECK_FALSE(contains(ran.out, "exact"));
+  CHECK(contains(ran.err, "warning"));
 }
 
 TEST_CASE("devices lists what is known, with or without a GPU here") {

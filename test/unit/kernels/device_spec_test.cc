@@ -156,6 +156,9 @@ TEST_CASE("clusters reach whole multiples of SMs, one cluster at least") {
   CHECK(reached_sms(device, 4, 0) == 120);
   CHECK(reached_sms(device, 8, 0) == 120);
   CHECK(reached_sms(device, 8, 64) == 64);
+  CHECK(reached_sms(device, 8, 63) == 56);
+  CHECK(reached_sms(device, 2, 3) == 2);
+  CHECK(reached_sms(device, 2, 1) == 1);
   device.clustered_sms = 6;
   CHECK(reached_sms(device, 8, 0) == 8);
 }

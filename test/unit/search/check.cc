@@ -124,6 +124,33 @@ TEST_CASE("the user's cap is on static and dynamic shared memory together") {
         Verdict{Rule::user_cap, 1001, 1000});
 }
 
+TEST_CASE("no cluster has more blocks than --max-sms leaves SMs") {
+  Problem problem;
+  problem.m = problem.n = problem.k = 4096;
+  problem = *checked(problem);
+  const auto verdict = [&](const char* text, int max_sms) {
+    Limits limits;
+    limits.max_sms = max_sms;
+    limits.keep_slow = true;
+    const Config config = *parse_config(text, *find_family("gemm"));
+    return check(config, problem, traits_of(problem), h200(), limits, nullptr);
+  };
+  const char* const pair = "wgmma:block_m=128,block_n=128,cluster_m=2";
+  CHECK(verdict(pair, 1) == Verdict{Rule::cluster, 2, 1});
+  CHECK(describe(*verdict(pair, 1), h200()) ==
+        "out of resource: cluster, required 2 blocks, limit 1 blocks (--max-sms)");
+  CHECK_FALSE(verdict(pair, 2));
+  CHECK_FALSE(verdict("wgmma:block_m=128,block_n=128", 1));
+  CHECK(verdict("wgmma:block_m=128,block_n=128,cluster_m=2,cluster_n=2", 3) ==
+        Verdict{Rule::cluster, 4, 3});
+  // Of three SMs a pair has two.
+  Limits three;
+  three.max_sms = 3;
+  CHECK(resources_of(*parse_config(pair, *find_family("gemm")), problem, h200(), three).grid == 2);
+  CHECK(reached_sms(h200(), 2, 3) == 2);
+  CHECK(reached_sms(h200(), 4, 7) == 4);
+}
+
 TEST_CASE("blocks that wait for each other are as many as run at once, one on each SM") {
   Problem problem;
   problem.m = problem.n = 256;
