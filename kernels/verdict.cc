@@ -76,8 +76,7 @@ std::string describe(const Verdict& verdict, const DeviceSpec& device) {
     case Rule::registers:
       return short_of("registers", verdict, "", per_block);
     case Rule::cluster:
-      return short_of("cluster", verdict, " blocks",
-                      verdict.limit < device.limits.cluster_portable ? "--max-sms" : device.name);
+      return short_of("cluster", verdict, " blocks", device.name);
     case Rule::barriers:
       return short_of("named barriers", verdict, "", per_block);
     case Rule::instruction:

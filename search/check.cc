@@ -79,6 +79,10 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
                                   reached_sms(device, need.cluster, limits.max_sms).value_or(0))) {
     return true;
   }
+  if (!need.cooperative && limits.max_sms > 0 &&
+      exceeds(Rule::co_residency, need.cluster, limits.max_sms)) {
+    return true;
+  }
   const std::int64_t smem = need.smem_bytes + need.static_smem_bytes;
   if (limits.max_smem > 0 && exceeds(Rule::user_cap, smem, limits.max_smem)) return true;
   if (exceeds(Rule::shared_memory, smem, arch.smem_optin_per_block)) return true;
@@ -95,7 +99,6 @@ bool resource_rules(const Resources& need, const Problem& problem, const DeviceS
     return true;
   }
   if (exceeds(Rule::cluster, need.cluster, arch.cluster_portable)) return true;
-  if (limits.max_sms > 0 && exceeds(Rule::cluster, need.cluster, limits.max_sms)) return true;
   if (exceeds(Rule::barriers, need.barriers, arch.named_barriers)) return true;
   if (exceeds(Rule::instruction, need.wgmma_columns, kMaxWgmmaColumns)) return true;
   if (exceeds(Rule::grid, need.grid, kMaxGrid)) return true;

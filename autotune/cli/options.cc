@@ -31,9 +31,8 @@ const TextOption kTextOptions[] = {
      "Problems of a suite in place of FAMILY and dimensions: a built-in name or a YAML file"},
     {kProblem, kGroupProblem, "--m", "N", &Options::m,
      "Rows of A and C. 1..8192 (tune, bench, bundle): a ladder of m, the powers of two and, from "
-     "32 "
-     "on, what is halfway between them; any m on it is then answered from the rungs beside it (in "
-     "nn and nt where --lda is given)"},
+     "32 on, what is halfway between them; any m on it is then answered from the rungs beside it "
+     "(in nn and nt where --lda is given)"},
     {kProblem, kGroupProblem, "--n", "N", &Options::n, "Columns of B and C"},
     {kProblem, kGroupProblem, "--k", "N", &Options::k, "Columns of A, rows of B"},
     {kProblem, kGroupProblem, "--tokens", "N", &Options::tokens,

@@ -136,13 +136,11 @@ TEST_CASE("no cluster has more blocks than --max-sms leaves SMs") {
     return check(config, problem, traits_of(problem), h200(), limits, nullptr);
   };
   const char* const pair = "wgmma:block_m=128,block_n=128,cluster_m=2";
-  CHECK(verdict(pair, 1) == Verdict{Rule::cluster, 2, 1});
-  CHECK(describe(*verdict(pair, 1), h200()) ==
-        "out of resource: cluster, required 2 blocks, limit 1 blocks (--max-sms)");
+  CHECK(verdict(pair, 1) == Verdict{Rule::co_residency, 2, 1});
   CHECK_FALSE(verdict(pair, 2));
   CHECK_FALSE(verdict("wgmma:block_m=128,block_n=128", 1));
   CHECK(verdict("wgmma:block_m=128,block_n=128,cluster_m=2,cluster_n=2", 3) ==
-        Verdict{Rule::cluster, 4, 3});
+        Verdict{Rule::co_residency, 4, 3});
   // Of three SMs a pair has two.
   Limits three;
   three.max_sms = 3;
