@@ -111,10 +111,12 @@ const std::string& Recollection::hash_of_kernel(const Config& config, const Kern
   return hashes_.emplace(code, Hashed{traits, source_hash(config, traits, device)})->second.hash;
 }
 
-bool says_something(const Known& known) {
-  if (known.exact) return true;
-  if (known.stages.empty()) return !known.nearest.empty();
-  return std::all_of(known.stages.begin(), known.stages.end(), says_something);
+bool is_stored(const Known& known) {
+  if (known.exact) return !known.came_along;
+  if (known.stages.empty()) {
+    return std::any_of(known.nearest.begin(), known.nearest.end(), may_have_code);
+  }
+  return std::all_of(known.stages.begin(), known.stages.end(), is_stored);
 }
 
 Known known_about(const Problem& problem, const DeviceSpec& device, const Sources& sources,
@@ -129,7 +131,7 @@ Known known_about(const Problem& problem, const DeviceSpec& device, const Source
   }
   if (!sources.left_out) {
     if (auto best = exact_from_tuned(problem, device, sources.tuned, limits)) {
-      return {std::move(best), {}, {}};
+      return {std::move(best), {}, {}, true};
     }
   }
   Known known;

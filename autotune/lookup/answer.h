@@ -109,9 +109,10 @@ struct Known {
   std::optional<BestConfig> exact;
   std::vector<Guess> nearest;
   std::vector<Known> stages;  // of a problem with several that is not known as a whole
+  bool came_along = false;    // the exact one, with the program
 };
-// Whether any answer follows from it without a search.
-bool says_something(const Known& known);
+// Whether what follows from it was tuned here and is in a cache or bundle, so that its code may be.
+bool is_stored(const Known& known);
 Known known_about(const Problem& problem, const DeviceSpec& device, const Sources& sources,
                   const search::Limits& limits);
 Expected<BestConfig> answer_of(Known known, const Problem& problem, const DeviceSpec& device,

@@ -136,6 +136,10 @@ std::optional<Config> usable(const std::string& text, const Problem& problem,
   return *config;
 }
 
+bool may_have_code(const Guess& guess) {
+  return guess.where == Where::here && guess.holder != Holder::program;
+}
+
 BestConfig as_answer(const Problem& problem, const DeviceSpec& device, const Config& config,
                      Match match) {
   BestConfig best;
@@ -194,15 +198,12 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
     tuned.push_back({guess.problem, guess.config, guess.median_us, guess.distance});
   }
   const search::CorrectedModel model(std::move(tuned), device, bounds.limits.max_sms);
-  // Code for it may be there.
-  const auto ready = [](const Guess& guess) {
-    return guess.where == Where::here && guess.holder != Holder::program;
-  };
   const bool on_a_ladder = std::any_of(guesses.begin(), guesses.end(), [&](const Guess& guess) {
-    return ready(guess) && is_rung_above(guess.problem, problem);
+    return may_have_code(guess) && is_rung_above(guess.problem, problem);
   });
   const bool without_search = bounds.tuned_only || on_a_ladder;
-  const bool only_ready = without_search && std::any_of(guesses.begin(), guesses.end(), ready);
+  const bool only_ready =
+      without_search && std::any_of(guesses.begin(), guesses.end(), may_have_code);
   const Guess& nearest = guesses.front();
   const auto of_this_problem = [&](const Guess& guess) {
     return !without_search && guess.where == Where::sibling && guess.distance <= kSiblingDistance;
@@ -210,7 +211,7 @@ Expected<BestConfig> choose(const Problem& problem, const DeviceSpec& device,
   const auto twin = std::find_if(guesses.begin(), guesses.end(), of_this_problem);
   const bool has_twin = twin != guesses.end();
   const auto counts = [&](const Guess& guess) {
-    if (only_ready) return ready(guess);
+    if (only_ready) return may_have_code(guess);
     if (has_twin) return &guess == &*twin || guess.distance < twin->distance;
     if (guess.where == Where::here || nearest.where != Where::here) return true;
     return !without_search && guess.distance < nearest.distance;

@@ -14,6 +14,9 @@ namespace autotune::lookup {
 std::optional<Config> usable(const std::string& text, const Problem& problem,
                              const DeviceSpec& device, search::Limits limits, Where where);
 
+// Its code, for one problem or another, may be in a cache or bundle.
+bool may_have_code(const Guess& guess);
+
 BestConfig as_answer(const Problem& problem, const DeviceSpec& device, const Config& config,
                      Match match);
 

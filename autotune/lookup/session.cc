@@ -77,15 +77,17 @@ struct Session::Impl {
                                  }};
 };
 
-// A session that may not compile answers with what it has the code of, if anything like the problem
-// is stored.
+// One that came with the library is no answer for a session that may not compile and has no code of
+// it, where code of one that is like it is stored.
 Expected<BestConfig> Session::Impl::answer(const Problem& whole, const DeviceSpec& on) const {
   lookup::Bounds bounds;
   bounds.tuned_only = !options.allow_compile || libraries->bundle_info() != nullptr;
-  auto best = lookup::answer_of(libraries->known(whole, on), whole, on, bounds);
-  if (options.allow_compile || !best || has_code(*best, on)) return best;
+  lookup::Known known = libraries->known(whole, on);
+  const bool as_it_is = options.allow_compile || lookup::is_stored(known);
+  auto best = lookup::answer_of(std::move(known), whole, on, bounds);
+  if (as_it_is || !best || has_code(*best, on)) return best;
   lookup::Known stored = libraries->stored(whole, on);
-  if (!lookup::says_something(stored)) return best;
+  if (!lookup::is_stored(stored)) return best;
   auto runnable = lookup::answer_of(std::move(stored), whole, on, bounds);
   return runnable && has_code(*runnable, on) ? std::move(runnable) : std::move(best);
 }

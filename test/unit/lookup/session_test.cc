@@ -288,12 +288,12 @@ TEST_CASE("code that is kept where no cache was is found") {
   const auto known = [&] { return (*libraries)->stored(setting.problem, setting.device); };
   const auto late = lookup::Libraries::open(setting.file, {});
   REQUIRE(late.has_value());
-  CHECK_FALSE(lookup::says_something((*late)->stored(setting.problem, setting.device)));
+  CHECK_FALSE(lookup::is_stored((*late)->stored(setting.problem, setting.device)));
   setting.crown(setting.problem, setting.config, 210);
-  CHECK_FALSE(lookup::says_something((*late)->stored(setting.problem, setting.device)));
+  CHECK_FALSE(lookup::is_stored((*late)->stored(setting.problem, setting.device)));
   (*late)->keep({setting.code_key(0), {"ELF of the test", {}}});
   CHECK((*late)->stored(setting.problem, setting.device).exact.has_value());
-  CHECK_FALSE(lookup::says_something(known()));
+  CHECK_FALSE(lookup::is_stored(known()));
 }
 
 TEST_CASE("a bundle for another architecture, a damaged one and a missing one are refused") {
