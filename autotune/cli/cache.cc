@@ -1,10 +1,12 @@
 // `autotune cache`: where the cache is, what it holds, whether it is sound; removing from it. What
 // goes from one cache to another is in cache_exchange.cc.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,8 +74,21 @@ Expected<std::vector<io::CachedTrialJson>> trials_of(const cache::Store& store,
   return rows;
 }
 
-void print_list(const std::vector<io::CachedWinnerJson>& winners, const Options& options,
-                Output& output) {
+// Of several words those that no winner has, most likely slips: ": none has 'beta=1'"; else
+// nothing.
+std::string unheard_of(const cache::Store& store, const std::string& pattern) {
+  std::istringstream words(pattern);
+  std::vector<std::string> strange;
+  for (std::string word; words >> word;) {
+    if (word == pattern) return "";
+    const auto having = winners_like(store, word, "");
+    if (having && having->empty()) strange.push_back("'" + word + "'");
+  }
+  return strange.empty() ? "" : fmt::format(": none has {}", fmt::join(strange, " or "));
+}
+
+void print_list(const std::vector<io::CachedWinnerJson>& winners, const cache::Store& store,
+                const Options& options, Output& output) {
   Table table({{"problem", Table::Align::left},
                {"GPU", Table::Align::left},
                {"time"},
@@ -83,12 +98,15 @@ void print_list(const std::vector<io::CachedWinnerJson>& winners, const Options&
     table.add({titled(row.problem), row.device, microseconds(row.median_us), teraflops(row.tflops),
                row.config});
   }
+  if (!table.empty()) {
+    output.result(table.str());
+    return;
+  }
   const std::string pattern = pattern_of(options);
   const std::string on = options.device.empty() ? "" : " on " + options.device;
-  const std::string none = pattern.empty()
-                               ? fmt::format("No winners{}.\n", on)
-                               : fmt::format("No winner{} matches '{}'.\n", on, pattern);
-  output.result(table.empty() ? none : table.str());
+  output.result(pattern.empty() ? fmt::format("No winners{}.\n", on)
+                                : fmt::format("No winner{} matches '{}'{}.\n", on, pattern,
+                                              unheard_of(store, pattern)));
 }
 
 void print_shown(const io::CachedWinnerJson& row, Output& output) {
@@ -116,7 +134,7 @@ Expected<int> list(const Options& options, Output& output, bool show) {
     document.winners.back().trials = *std::move(trials);
     print_shown(document.winners.back(), output);
   }
-  if (!show || winners->empty()) print_list(document.winners, options, output);
+  if (!show || winners->empty()) print_list(document.winners, *store, options, output);
   if (const auto done = output.json(document); !done) return tl::unexpected(done.error());
   return kExitDone;
 }
@@ -125,8 +143,8 @@ Expected<int> list(const Options& options, Output& output, bool show) {
 // there is such a config at all.
 bool is_usable(const cache::TrialRecord& trial) {
   const std::string& print = trial.key.device_fingerprint;
-  const DeviceSpec* device = io::find_device(name_in_fingerprint(print));
-  if (device == nullptr || fingerprint(*device) != print) {
+  const DeviceSpec* device = io::find_fingerprint(print);
+  if (device == nullptr) {
     return parse_config(trial.key.config, *find_family(trial.problem.family)).has_value();
   }
   return lookup::usable(trial.key.config, trial.problem, *device, {}, lookup::Where::here)

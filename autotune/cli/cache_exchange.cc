@@ -42,19 +42,13 @@ Expected<void> tell(const cache::Merged& done, const cache::Store& store,
                                         done.winners, done.cubins, std::move(left_out)});
 }
 
-// The GPU of a fingerprint as configs/gpus describes it; nullptr where it describes none such.
-const DeviceSpec* described(const std::string& print) {
-  const DeviceSpec* device = io::find_device(name_in_fingerprint(print));
-  return device != nullptr && fingerprint(*device) == print ? device : nullptr;
-}
-
 // Whether today's kernels would compile to the code that was measured.
 bool is_current(const cache::TrialRecord& trial, const DeviceSpec& device) {
   return has_source_hash(trial.key.config, trial.problem, device, trial.key.source_hash);
 }
 
 bool is_known_as_current(const cache::TrialRecord& trial) {
-  const DeviceSpec* device = described(trial.key.device_fingerprint);
+  const DeviceSpec* device = io::find_fingerprint(trial.key.device_fingerprint);
   return device != nullptr && is_current(trial, *device);
 }
 
@@ -68,7 +62,7 @@ std::map<std::string, io::TunedFile> exportable(const std::vector<cache::WinnerR
   for (const cache::WinnerRecord& winner : winners) {
     const cache::TrialRecord& trial = winner.trial;
     const std::string& print = trial.key.device_fingerprint;
-    const DeviceSpec* device = described(print);
+    const DeviceSpec* device = io::find_fingerprint(print);
     if (device == nullptr) {
       unknown.insert(print);
     } else if (!is_current(trial, *device)) {

@@ -32,6 +32,11 @@ const DeviceSpec* find_device(std::string_view name_or_slug) {
   return nullptr;
 }
 
+const DeviceSpec* find_fingerprint(const std::string& print) {
+  const DeviceSpec* device = find_device(name_in_fingerprint(print));
+  return device != nullptr && fingerprint(*device) == print ? device : nullptr;
+}
+
 const search::Space* space_for(std::string_view family, const search::Space* given) {
   return given != nullptr && given->family == family ? given : default_space(family);
 }

@@ -11,10 +11,11 @@
 
 namespace autotune::io {
 
-std::span<const ArchLimits> known_capabilities();  // by cc, ascending
-const ArchLimits* find_capability(int cc);         // nullptr where unknown
-std::span<const DeviceSpec> known_devices();       // by cc, then name
-const DeviceSpec* find_device(std::string_view name_or_slug);
+std::span<const ArchLimits> known_capabilities();              // by cc, ascending
+const ArchLimits* find_capability(int cc);                     // nullptr where unknown
+std::span<const DeviceSpec> known_devices();                   // by cc, then name
+const DeviceSpec* find_device(std::string_view name_or_slug);  // in any spelling of that slug
+const DeviceSpec* find_fingerprint(const std::string& print);
 const search::Space* default_space(std::string_view family);
 // `given` where it is of that family, else the built-in one.
 const search::Space* space_for(std::string_view family, const search::Space* given);

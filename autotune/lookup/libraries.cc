@@ -89,9 +89,10 @@ std::optional<Code> Libraries::code(const Config& config, const Problem& problem
 void Libraries::keep(const Code& code) {
   if (cache_path_.empty()) return;
   const std::lock_guard hold(mutex_);
+  // To write into a damaged one would be to begin a new one, which nobody would be told.
+  if (cache() == nullptr) return;
   keep_code(cache_path_, code);
-  const cache::Store* const store = cache();
-  if (store != nullptr && store->readable()) return;
+  if (cache()->readable()) return;
   // There was no cache, or none of this version, until now.
   recollection_.forget_winners();
   open_cache();

@@ -35,7 +35,7 @@ class Libraries {
   Known known(const Problem& problem, const DeviceSpec& device);
   Known stored(const Problem& problem, const DeviceSpec& device);
   std::optional<Code> code(const Config& config, const Problem& problem, const DeviceSpec& device);
-  // In the cache, where that can be written.
+  // In the cache, where that can be read and written.
   void keep(const Code& code);
 
   void lock() { mutex_.lock(); }

@@ -54,6 +54,17 @@ std::size_t listed(const std::string& file, const std::string& pattern) {
 
 }  // namespace
 
+TEST_CASE("a word that no winner has is named") {
+  const TempFolder folder;
+  fill(folder / "a.db");
+  const auto said = [&](const std::string& pattern) {
+    return run({"cache", "list", pattern, "--cache", folder / "a.db"}).out;
+  };
+  CHECK(said("beta=1 m=128 cold") ==
+        "No winner matches 'beta=1 m=128 cold': none has 'beta=1' or 'cold'.\n");
+  CHECK(said("m=4096 k=512") == "No winner matches 'm=4096 k=512'.\n");
+}
+
 TEST_CASE("words in any order, and as list prints them, find their winners") {
   const TempFolder folder;
   const std::string file = folder / "a.db";

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -294,6 +295,20 @@ TEST_CASE("code that is kept where no cache was is found") {
   (*late)->keep({setting.code_key(0), {"ELF of the test", {}}});
   CHECK((*late)->stored(setting.problem, setting.device).exact.has_value());
   CHECK_FALSE(lookup::is_stored(known()));
+}
+
+TEST_CASE("a damaged cache is left as it is") {
+  const Setting setting;
+  setting.fill();
+  std::filesystem::resize_file(setting.file, std::filesystem::file_size(setting.file) / 2);
+  const auto size = std::filesystem::file_size(setting.file);
+  const auto libraries = lookup::Libraries::open(setting.file, {});
+  REQUIRE(libraries.has_value());
+  CHECK(contains((*libraries)->message(), "going on without it"));
+  (*libraries)->keep({setting.code_key(0), {"ELF of the test", {}}});
+  CHECK(std::filesystem::file_size(setting.file) == size);
+  const std::filesystem::directory_iterator files(setting.folder.path());
+  CHECK(std::distance(begin(files), end(files)) == 1);
 }
 
 TEST_CASE("a bundle for another architecture, a damaged one and a missing one are refused") {
