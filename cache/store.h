@@ -130,7 +130,7 @@ class Store {
   ~Store();
 
   const std::filesystem::path& path() const;
-  bool readable() const;  // false where there is no file yet, or one by an older version
+  bool readable() const;  // false where there is no file yet, or none whose content can be used
   bool writable() const;
   const std::string& message() const;  // something the user should be told once, or empty
   bool gives_cubins() const;           // false where file or folder could be written by others

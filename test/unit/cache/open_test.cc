@@ -1,10 +1,10 @@
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 
 #include "test/support/catch.h"
+#include "test/support/older_cache.h"
 #include "test/unit/cache/fixture.h"
 
 namespace autotune::cache {
@@ -63,13 +63,7 @@ TEST_CASE("a file of the first schema is brought up to date and keeps what it ho
   const fs::path file = folder / "cache.db";
   TrialRecord trial = sample_trial(1);
   REQUIRE(Store::open(file, Access::read_write)->record(trial));
-  sqlite3* db = nullptr;
-  REQUIRE(sqlite3_open(file.c_str(), &db) == SQLITE_OK);
-  const char* back =
-      "ALTER TABLE problem DROP COLUMN exact_fp32; ALTER TABLE problem DROP COLUMN activation; "
-      "PRAGMA user_version = 1";
-  REQUIRE(sqlite3_exec(db, back, nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(db);
+  test::make_older(file);
 
   {
     const auto reader = Store::open(file, Access::read_only);

@@ -1,6 +1,4 @@
 // `autotune cache` between caches and files: merge, export --yaml, import.
-#include <sqlite3.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +9,7 @@
 #include "cache/store.h"
 #include "kernels/stages.h"
 #include "test/support/catch.h"
+#include "test/support/older_cache.h"
 #include "test/support/temp_folder.h"
 #include "test/unit/cli/run.h"
 
@@ -112,13 +111,7 @@ TEST_CASE("merge takes a winner of today's kernels before a faster one of other 
 TEST_CASE("merge brings a file of an older version up to date; who reads it is told") {
   const TempFolder folder;
   put(folder / "old.db", winner_of(64, 10));
-  sqlite3* db = nullptr;
-  REQUIRE(sqlite3_open((folder / "old.db").c_str(), &db) == SQLITE_OK);
-  const char* back =
-      "ALTER TABLE problem DROP COLUMN exact_fp32; ALTER TABLE problem DROP COLUMN activation; "
-      "PRAGMA user_version = 1";
-  REQUIRE(sqlite3_exec(db, back, nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(db);
+  test::make_older(folder / "old.db");
   CHECK(contains(run({"cache", "list", "--cache", folder / "old.db"}).err, "older version"));
   REQUIRE(run({"cache", "merge", folder / "old.db", "--cache", folder / "all.db"}).code == 0);
   CHECK(contains(listed(folder / "all.db"), " 10.00 us"));
